@@ -22,7 +22,9 @@ HEADINGS = {
     "subqueries": "Subqueries",
     "sets": "Set operations",
     "tops_and_windows": "Limits and windows",
+    "frames": "Frames of windows",
     "windows_over_arrays": "Windows over arrays",
+    "shapes": "Shapes and arrays",
     "recursion": "Recursion",
 }
 

@@ -155,6 +155,10 @@ class DuplicateKey(EverviewError):
         self.key = key or {}
 
 
+class BrokenConstraint(EverviewError):
+    """A tick would leave rows that break a CHECK, UNIQUE or FOREIGN KEY constraint."""
+
+
 class TransactionError(EverviewError):
     """A transaction used in a way that cannot work, or something that cannot be done inside of one."""
 

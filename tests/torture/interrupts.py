@@ -8,6 +8,7 @@ kept, whether other threads can go on, whether the next changes work, and what a
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import linecache
 import random
@@ -26,6 +27,7 @@ from types import FrameType
 from typing import Any
 
 import everview as ev
+from everview.errors import BrokenConstraint
 from everview.sources import Memory
 from everview.sources.protocol import Update
 from torture.outcome import Outcome
@@ -223,6 +225,37 @@ def _alone(db: ev.Database) -> None:
     db.sql("CREATE TABLE alone (id BIGINT PRIMARY KEY, v STRING); INSERT INTO alone VALUES (1, 'one')")
 
 
+def _alter_table(db: ev.Database, text: str) -> None:
+    db.sql("ALTER TABLE alone ADD COLUMN w BIGINT DEFAULT 7 CHECK (w > 1)")
+
+
+def _alter_table_back(db: ev.Database, text: str) -> None:
+    db.sql("ALTER TABLE alone DROP CONSTRAINT IF EXISTS alone_w_check; ALTER TABLE alone DROP COLUMN IF EXISTS w")
+
+
+def _alone_and_read(db: ev.Database) -> None:
+    _alone(db)
+    db.sql("CREATE MATERIALIZED VIEW read_alone AS SELECT upper(v) AS v FROM alone")
+
+
+def _constrained(db: ev.Database) -> None:
+    db.sql("""
+        CREATE TABLE parent (id BIGINT PRIMARY KEY); INSERT INTO parent VALUES (1);
+        CREATE TABLE child (id BIGINT PRIMARY KEY, p BIGINT REFERENCES parent, n BIGINT UNIQUE CHECK (n > 0))
+    """)
+
+
+def _refused(db: ev.Database, text: str) -> None:
+    """A tick that a constraint refuses, and one that it does not."""
+    with contextlib.suppress(BrokenConstraint):
+        db.sql("INSERT INTO child VALUES (1, 9, 1)")
+    db.sql("INSERT INTO child VALUES (1, 1, 1) RETURNING *")
+
+
+def _refused_back(db: ev.Database, text: str) -> None:
+    db.sql("DELETE FROM child")
+
+
 def _rules(db: ev.Database, text: str) -> None:
     db.datalog("tied(x, y) :- transfer(_, x, y, _). tied(x, z) :- tied(x, y), transfer(_, y, z, _).")
 
@@ -284,6 +317,8 @@ SCENARIOS = (
     Scenario("replace view", _replace, _replace_back),
     Scenario("create table as", _create_table, _create_table_back),
     Scenario("replace table", _replace_table, _replace_table_back, _alone),
+    Scenario("alter table", _alter_table, _alter_table_back, _alone_and_read),
+    Scenario("refused", _refused, _refused_back, _constrained),
     Scenario("rules", _rules, _rules_back),
     Scenario("attach", _attach, _attach_back),
     Scenario("facts", _facts, _facts_back),

@@ -18,6 +18,7 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
 from everview.lowering.lower import Lowering
+from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
 from everview.runtimes.tables import Table
 
@@ -32,6 +33,8 @@ class Catalog:
     tables: Tables = field(default_factory=dict[str, TableDefinition])
     views: Views = field(default_factory=dict[str, ViewDefinition])
     rules: Rulesets = ()  # of Datalog, by which some of the views are defined
+    schemas: tuple[str, ...] = ()  # name spaces beside the default one
+    functions: Mapping[str, StoredFunction] = field(default_factory=dict[str, StoredFunction])  # of SQL
 
     @property
     def relations(self) -> dict[str, TableDefinition | ViewDefinition]:
@@ -41,6 +44,11 @@ class Catalog:
     def shown(self) -> dict[str, str]:
         """The table of each view of given and derived rows, by whose name readers get the view."""
         return {derived_name(name): name for name in self.tables if derived_name(name) in self.views}
+
+    @cached_property
+    def guards(self) -> frozenset[str]:
+        """The views of rows that break constraints: there are none, and nobody is shown the views."""
+        return frozenset(name for name, view in self.views.items() if view.guards is not None)
 
     @property
     def keys(self) -> dict[str, Table]:
@@ -91,6 +99,8 @@ class Catalog:
         """The catalog with a view in place of the one of the same name."""
         if view.name not in self.views:
             return self.with_view(view)
+        if not view.comments:
+            view = replace(view, comments=self.views[view.name].comments)
         if self.views[view.name].dialect == DATALOG != view.dialect:
             raise DefinitionError(
                 f"{head_of(view.name)} is defined by rules", hint="remove them first: db.rules() shows them"
@@ -111,15 +121,30 @@ class Catalog:
                 f"{name} cannot be dropped: {readers} read{'s' if len(gone - own) == 1 else ''} it",
                 hint="drop the readers first, or drop it with cascade",
             )
+        tables = self.unconstrained(gone - own)
         return replace(
             self,
-            tables={n: table for n, table in self.tables.items() if n not in gone and table.carries not in gone},
+            tables={n: table for n, table in tables.items() if n not in gone and table.carries not in gone},
             views={n: view for n, view in self.views.items() if n not in gone},
             rules=without_heads(self.rules, {self.shown.get(n, n) for n in gone if n in self.views}),
         )
 
+    def unconstrained(self, gone: Collection[str]) -> Tables:
+        """The tables without the constraints whose guards are gone."""
+        lost = {guards for name, view in self.views.items() if name in gone and (guards := view.guards) is not None}
+        if not lost:
+            return self.tables
+        return {
+            name: replace(table, constraints=tuple(c for c in table.constraints if (name, c.name) not in lost))
+            for name, table in self.tables.items()
+        }
+
     def _parts(self, name: str) -> set[str]:
         """A relation and its parts: views that are dropped with the relation, and not alone."""
+        if name in self.tables:
+            return {name, *(n for n in self.guards if (self.views[n].guards or ("",))[0] == name)}
+        if name in self.guards:
+            raise DefinitionError(f"{name} is no view", hint="write ALTER TABLE … DROP CONSTRAINT …")
         whole = self.views[name].whole if name in self.views else ""
         if whole and whole != name:
             raise DefinitionError(f"{name} is a part of {whole}", hint=f"drop {whole}")
@@ -179,8 +204,10 @@ class Catalog:
     def to_json(self) -> dict[str, Any]:
         return {
             "tables": [[table.name, table.to_json()] for table in self.tables.values()],
-            "views": [[view.name, view.to_json()] for view in self.views.values()],
+            "views": [[view.name, view.to_json()] for view in self.views.values() if view.guards is None],
             "rules": [ruleset.to_json() for ruleset in self.rules],
+            **({"schemas": list(self.schemas)} if self.schemas else {}),
+            **({"functions": [[f.name, f.text, f.dialect] for f in self.functions.values()]} if self.functions else {}),
         }
 
     def require_free(self, what: str, name: str) -> None:

@@ -18,9 +18,11 @@ from everview.database.database import READERS, Database
 from everview.database.defining import DESCRIPTION
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.frontends import read_sql
+from everview.database.guards import guarded
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
+from everview.plan.catalog import StoredFunction
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.prepare import check_shards, use_threads
 from everview.traces.store import Store
@@ -77,13 +79,17 @@ def connect(
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     """The catalog that a state directory describes."""
-    catalog = Catalog(rules=tuple(map(Ruleset.from_json, said.get("rules", ()))))
+    rules = tuple(map(Ruleset.from_json, said.get("rules", ())))
+    functions = {name: StoredFunction(name, text, dialect) for name, text, dialect in said.get("functions", ())}
+    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())), functions=functions)
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
-    stored = dict(said["views"])
+    for table in catalog.tables.values():
+        catalog = guarded(catalog, table)
+    stored, guards = dict(said["views"]), {name: catalog.views[name] for name in catalog.guards}
     for name in _each_after_what_it_reads(stored):
         catalog = catalog.with_view(_view(catalog, name, stored[name], views.get(name)))
-    return replace(catalog, views={name: catalog.views[name] for name in stored})
+    return replace(catalog, views={**{name: catalog.views[name] for name in stored}, **guards})
 
 
 def _each_after_what_it_reads(stored: Mapping[str, Any]) -> Iterable[str]:
@@ -96,7 +102,7 @@ def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | N
         try:
             given = {mark: literal_from_json(value) for mark, value in said.get("parameters", {}).items()}
             read = partial(read_sql, parameters=given) if given else READERS.get(said["dialect"], read_sql)
-            return read(catalog, name, said["text"], said["dialect"])
+            return replace(read(catalog, name, said["text"], said["dialect"]), comments=said.get("comments", {}))
         except UnknownName as error:
             raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error
     if build is None:

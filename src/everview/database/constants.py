@@ -1,4 +1,4 @@
-"""Constants of definitions as data in a state directory: defaults of columns, values of parameters."""
+"""Parts of definitions as data in a state directory: defaults, values of parameters, constraints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everview.errors import DefinitionError, shown
+from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns
 from everview.scalars.expressions import Literal, Now
 from everview.scalars.kinds import INTERVALS, VOID
 from everview.types import parse_type
@@ -63,3 +64,29 @@ def literal_from_json(said: dict[str, Any]) -> Literal:
     """
     type_ = _PASSING.get(said["type"])
     return Literal(value_from_json(said["value"]), parse_type(said["type"]) if type_ is None else type_)
+
+
+_CONSTRAINTS: Final[dict[str, type[TableConstraint]]] = {
+    "check": CheckRows,
+    "unique": UniqueColumns,
+    "foreign key": ForeignKey,
+}
+
+
+def constraint_to_json(constraint: TableConstraint) -> dict[str, Any]:
+    """A constraint of a table as data."""
+    kind = next(word for word, class_ in _CONSTRAINTS.items() if isinstance(constraint, class_))
+    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(constraint).items()}
+    return {"kind": kind, **fields}
+
+
+def constraint_from_json(said: dict[str, Any]) -> TableConstraint:
+    """The constraint that `constraint_to_json` has made data of.
+
+    >>> constraint_from_json(constraint_to_json(UniqueColumns("u", ("a", "b"))))
+    UniqueColumns(name='u', columns=('a', 'b'))
+    """
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in said.items() if name != "kind"
+    }
+    return _CONSTRAINTS[said["kind"]](**fields)

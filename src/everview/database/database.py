@@ -225,7 +225,7 @@ class Database:
         """The names of the views, plain ones included."""
         self._core.access.settle()
         catalog = self._core.catalog
-        return [catalog.shown.get(name, name) for name in catalog.views]
+        return [catalog.shown.get(name, name) for name in catalog.views if name not in catalog.guards]
 
     # -- changes
 
@@ -342,7 +342,8 @@ class Database:
 
     def __repr__(self) -> str:
         catalog = self._core.catalog
-        return f"<database: {len(catalog.tables)} tables, {len(catalog.views)} views, epoch {self.epoch}>"
+        views = len(catalog.views) - len(catalog.guards)
+        return f"<database: {len(catalog.tables)} tables, {views} views, epoch {self.epoch}>"
 
     def _repr_html_(self) -> str:
         with self._core.still:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,9 @@ from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import first_rows_of, with_clock
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
-from everview.errors import TransactionError
+from everview.database.guards import guarded, judge_of
+from everview.errors import DefinitionError, EverviewError, TransactionError
+from everview.plan.catalog import StoredFunction
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
@@ -50,6 +53,7 @@ class Definitions:
             name: KeptTable.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
         }
         self.carried = Carried(run, catalog, self.relations)
+        run.judge = judge_of(catalog)
 
     @contextmanager
     def changing(self) -> Generator[None]:
@@ -77,10 +81,20 @@ class Definitions:
         with self.changing():
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
-            wanted = without.with_table(table)
+            wanted = guarded(without.with_table(table), table)
             first = None if rows is None else partial(self._first_rows, wanted, table.name, rows)
             # No trace of the old one is taken for the new one's.
             self._turn(wanted, keeping=without if known else None, first=first)
+
+    def alter_table(self, old: str, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix] | None) -> None:
+        """Go on with a catalog that has a table in place of the old one; its ``rows`` if its columns are others."""
+        if rows is None:
+            self._turn(catalog)
+            return
+        readers = self.catalog.readers(old)
+        first = partial(self._first_rows, catalog, name, rows)
+        keeping = self.catalog.without(old, cascade=True)  # no trace of the old one, or of what reads it
+        self._turn(catalog, before=self._core.telling.held(readers), keeping=keeping, first=first)
 
     def _first_rows(
         self, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix], program: Program, state: ProgramState
@@ -116,6 +130,72 @@ class Definitions:
                 return
             name = find_name("table or view", name, self.catalog.relations)
             self._turn(self.catalog.without(name, cascade=cascade))
+
+    def comment(self, name: str, column: str, said: str | None) -> None:
+        """Set what is said of a relation, or of a column of it."""
+        with self.changing():
+            catalog = self.catalog
+            relation = catalog.relations[name]
+            rest = {key: value for key, value in relation.comments.items() if key != column}
+            comments = rest if said is None else {**rest, column: said}
+            if isinstance(relation, TableDefinition):
+                table = replace(relation, comments=comments)
+                self._turn(replace(catalog, tables={**catalog.tables, name: table}))
+            else:
+                view = replace(relation, comments=comments)
+                self._turn(replace(catalog, views={**catalog.views, name: view}))
+
+    def add_schema(self, name: str) -> None:
+        """Add a name space."""
+        with self.changing():
+            self._turn(replace(self.catalog, schemas=(*self.catalog.schemas, name)))
+
+    def drop_schema(self, name: str, cascade: bool) -> None:
+        """Drop a name space; with ``cascade`` also the relations in it, and their readers."""
+        with self.changing():
+            catalog = self.catalog
+            held = [relation for relation in catalog.relations if relation.startswith(f"{name}.")]
+            if held and not cascade:
+                raise DefinitionError(f"schema {name} holds {', '.join(held)}", hint="drop them first, or use CASCADE")
+            for relation in held:
+                if relation in catalog.relations:
+                    catalog = catalog.without(relation, cascade=True)
+            self._turn(replace(catalog, schemas=tuple(known for known in catalog.schemas if known != name)))
+
+    def define_function(self, function: StoredFunction, *, replaces: bool = False) -> None:
+        """Define a function of SQL; with ``replaces``, views that call the old one are made anew."""
+        with self.changing():
+            known = self.catalog.functions
+            if function.name in known and not replaces:
+                hint = "give it another name, or write CREATE OR REPLACE FUNCTION"
+                raise DefinitionError(f'there is a function "{function.name}" already', hint=hint)
+            self._with_functions({**known, function.name: function}, function.name)
+
+    def drop_function(self, name: str) -> None:
+        """Drop a function of SQL, which no view may call."""
+        with self.changing():
+            self._with_functions({n: f for n, f in self.catalog.functions.items() if n != name}, name)
+
+    def _with_functions(self, functions: Mapping[str, StoredFunction], changed: str) -> None:
+        """Go on with other functions: views whose plans change with them are made anew."""
+        catalog, anew = replace(self.catalog, functions=functions), list[str]()
+        callers = _calling(changed, functions)
+        if changed not in functions and len(callers) > 1:
+            others = ", ".join(sorted(callers - {changed}))
+            raise DefinitionError(f"function {changed} is called by {others}", hint="drop what calls it first")
+        for view in self.catalog.ordered():
+            if view.text is None or not any(name in view.text.lower() for name in callers):
+                continue
+            try:
+                bound = catalog.anew(view)
+            except EverviewError as error:
+                raise DefinitionError(
+                    f"view {view.name} calls {changed}, and would fail: {error.message}", hint=f"drop {view.name} first"
+                ) from None
+            if bound.plan != view.plan:
+                catalog = _read_anew(catalog.with_other(bound), view.name)
+                anew += [view.name, *catalog.readers(view.name)]
+        self.redefine(catalog, anew)
 
     def redefine(self, catalog: Catalog, anew: Collection[str]) -> None:
         """Go on with other definitions; listeners of views that are made anew are told how these differ."""
@@ -159,6 +239,18 @@ class Definitions:
             if view.materialized and view.plan is None and self.catalog.views.get(name) is not view:
                 for plan in catalog.plans(view):
                     check_timeless(name, plan)
+
+
+def _calling(name: str, functions: Mapping[str, StoredFunction]) -> set[str]:
+    """A function, and those that may call it, directly or through others: their texts name it."""
+    reached = {name}
+    while True:
+        more = {
+            f.name for f in functions.values() if f.name not in reached and any(n in f.text.lower() for n in reached)
+        }
+        if not more:
+            return reached
+        reached |= more
 
 
 def _read_anew(catalog: Catalog, name: str) -> Catalog:

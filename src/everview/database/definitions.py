@@ -15,8 +15,15 @@ import pyarrow as pa
 
 from everview.circuit.stream import Stream
 from everview.codes.frames import as_arrow, is_frame
-from everview.database.constants import literal_to_json, value_from_json, value_to_json
+from everview.database.constants import (
+    constraint_from_json,
+    constraint_to_json,
+    literal_to_json,
+    value_from_json,
+    value_to_json,
+)
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
+from everview.frontends.sql.constraints import TableConstraint
 from everview.plan.catalog import NamedPlan
 from everview.plan.timed import CLOCK, kept_in_time
 from everview.scalars.expressions import Literal
@@ -46,6 +53,9 @@ class TableDefinition:
     facts: bool = False  # its values may come as text, as in a file of facts
     carries: str = ""  # the view whose rows of the last tick it holds; nothing else changes it
     fed: str = ""  # by which name it is known how far its source has been read; nothing else changes it
+    constraints: tuple[TableConstraint, ...] = ()
+    generated: Mapping[str, str] = field(default_factory=dict[str, str])  # columns that are computed, and how
+    comments: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns; of the table by ""
 
     @classmethod
     def of(
@@ -87,13 +97,17 @@ class TableDefinition:
         defaults = {column: value_to_json(value) for column, value in self.defaults.items()}
         said = {"schema": str(self.schema), "key": list(self.key), "defaults": defaults}
         more = {"facts": self.facts, "carries": self.carries, "fed": self.fed}
+        more |= {"constraints": [constraint_to_json(c) for c in self.constraints]}
+        more |= {"generated": dict(self.generated), "comments": dict(self.comments)}
         return {**said, **{name: value for name, value in more.items() if value}}
 
     @classmethod
     def from_json(cls, name: str, said: Mapping[str, Any]) -> TableDefinition:
         defaults = {column: value_from_json(value) for column, value in said["defaults"].items()}
         more = {"facts": said.get("facts", False), "carries": said.get("carries", ""), "fed": said.get("fed", "")}
-        return cls.of(name, said["schema"], said["key"], defaults, **more)
+        constraints = tuple(map(constraint_from_json, said.get("constraints", ())))
+        beside = {"generated": said.get("generated", {}), "comments": said.get("comments", {})}
+        return replace(cls.of(name, said["schema"], said["key"], defaults, **more), constraints=constraints, **beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,8 @@ class ViewDefinition:
     whole: str = ""  # the view that it is a part of, and is dropped with
     read: Reader | None = None  # by which its text is read again
     parameters: Mapping[str, Literal] = field(default_factory=dict[str, Literal])  # the values in its text
+    comments: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns; of the view by ""
+    guards: tuple[str, str] | None = None  # the table and the constraint whose broken rows it shows, which are none
 
     @classmethod
     def of_plan(cls, named: NamedPlan, text: str, dialect: str, read: Reader) -> ViewDefinition:
@@ -147,7 +163,8 @@ class ViewDefinition:
             "materialized": self.materialized,
         }
         given = {name: literal_to_json(value) for name, value in self.parameters.items()}
-        return {**said, "parameters": given} if given else said
+        more = {"parameters": given, "comments": dict(self.comments)}
+        return {**said, **{name: value for name, value in more.items() if value}}
 
 
 def _timed(named: NamedPlan) -> NamedPlan:

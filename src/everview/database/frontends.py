@@ -5,19 +5,21 @@ For a front end whose texts define only views, `add_text` and `reader` are all t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from everview.database.catalog import Catalog
 from everview.database.definitions import Reader, ViewDefinition, check_name
+from everview.database.information import information_of, statement_of
 from everview.database.rules import DATALOG, derived_name
 from everview.errors import DefinitionError
 from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
+from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
-from everview.plan.catalog import FrontEnd, Readable
+from everview.plan.catalog import FrontEnd, Readable, StoredFunction
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
 from everview.plan.typing import cast
@@ -38,7 +40,7 @@ class ReadableDatabase(Readable):
         self.read: dict[str, None] = {}
 
     def names(self) -> Iterable[str]:
-        own = {*self._heads, *map(derived_name, self._heads)} - self._catalog.tables.keys()
+        own = {*self._heads, *map(derived_name, self._heads), *self._catalog.guards} - self._catalog.tables.keys()
         return [name for name in self._catalog.relations if name not in own]
 
     def find(self, name: str) -> str:
@@ -85,6 +87,27 @@ class ReadableDatabase(Readable):
         if known is None or column not in known.defaults:
             return None
         return _as_expression(known.defaults[column], known.schema[column].type)
+
+    def stored_function(self, name: str) -> StoredFunction | None:
+        return self._catalog.functions.get(name)
+
+    def generated(self, table: str) -> Mapping[str, str]:
+        known = self._catalog.tables.get(table)
+        return {} if known is None else known.generated
+
+    def schemas(self) -> Iterable[str]:
+        return self._catalog.schemas
+
+    def information(self, name: str) -> Sequence[tuple[Any, ...]]:
+        return information_of(self._catalog, name)
+
+    def created(self, name: str) -> str:
+        return statement_of(self._catalog, name)
+
+    def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
+        known = self._catalog.tables.get(table)
+        constraints = () if known is None else known.constraints
+        return tuple(c.columns for c in constraints if isinstance(c, UniqueColumns))
 
 
 def _as_expression(value: Any, type_: Type) -> Expression:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,25 @@ import pyarrow as pa
 
 from everview.codes.encode import encode_weighted
 from everview.codes.rows import to_rows
+from everview.database.altering import alter
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import ReadableDatabase, sql_view
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
+    AlterTable,
     Begin,
+    CommentOn,
     Commit,
+    CreateFunction,
+    CreateSchema,
     CreateTable,
     CreateView,
     Deallocate,
     DeleteRows,
     Drop,
+    DropFunction,
+    DropSchema,
     Execute,
     Explain,
     InsertRows,
@@ -40,6 +48,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.optimize import optimize
+from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Project
 from everview.scalars.evaluate import Evaluate, moment
@@ -92,12 +101,9 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
         case Drop():
             return _drop(db, statement)
         case InsertRows():
-            with db.transactions.block() as tx:
-                return tx.add_rows(statement.table, *_inserted(db, statement))
+            return _insert(db, statement)
         case DeleteRows():
-            with db.transactions.block() as tx:
-                rows, weights = db.holdings.answered(statement.plan)
-                return -tx.add_rows(statement.table, rows, -weights)
+            return _delete(db, statement)
         case UpdateRows():
             return _update(db, statement)
         case Merge():
@@ -112,6 +118,18 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return db.transactions.commit()
         case Rollback():
             return db.transactions.rollback()
+        case AlterTable():
+            return alter(db, statement, _default)
+        case CommentOn():
+            return db.definitions.comment(statement.relation, statement.column, statement.comment)
+        case CreateSchema():
+            return None if statement.there else db.definitions.add_schema(statement.name)
+        case DropSchema():
+            return None if statement.missing else db.definitions.drop_schema(statement.name, statement.cascade)
+        case CreateFunction():
+            return _create_function(db, statement)
+        case DropFunction():
+            return None if statement.missing else db.definitions.drop_function(statement.name)
         case Prepare():
             db.prepared[fold(statement.name)] = statement
             return None
@@ -122,6 +140,13 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return _deallocate(db, statement)
         case _:
             raise AssertionError(f"{statement} is no statement")
+
+
+def _create_function(db: Core, statement: CreateFunction) -> None:
+    if statement.if_not_exists and statement.name in db.catalog.functions:
+        return
+    function = StoredFunction(statement.name, statement.text, statement.dialect)
+    db.definitions.define_function(function, replaces=statement.or_replace)
 
 
 def _prepared(db: Core, name: str) -> Prepare:
@@ -136,6 +161,31 @@ def _deallocate(db: Core, statement: Deallocate) -> None:
         db.prepared.clear()
     else:
         del db.prepared[fold(_prepared(db, statement.name).name)]
+
+
+def _insert(db: Core, statement: InsertRows) -> Any:
+    returned = _returned(db, statement.returning)
+    with db.transactions.block() as tx:
+        rows, weights = _inserted(db, statement)
+        if statement.overwrite:
+            tx.overwrite(statement.table, rows, weights)
+            count = int(weights.sum())
+        else:
+            count = tx.add_rows(statement.table, rows, weights)
+    return count if returned is None else returned
+
+
+def _delete(db: Core, statement: DeleteRows) -> Any:
+    returned = _returned(db, statement.returning)
+    with db.transactions.block() as tx:
+        rows, weights = db.holdings.answered(statement.plan)
+        count = -tx.add_rows(statement.table, rows, -weights)
+    return count if returned is None else returned
+
+
+def _returned(db: Core, returning: Select | None) -> Answer | None:
+    """The rows of RETURNING, which are computed before anything changes, from what the change is computed from."""
+    return None if returning is None else select(db, returning)
 
 
 def _inserted(db: Core, statement: InsertRows) -> tuple[pa.Table, Any]:
@@ -164,7 +214,12 @@ def _create_table(db: Core, statement: CreateTable) -> None:
     if statement.if_not_exists and name in db.catalog.tables:
         return
     defaults = {column: _default(column, value) for column, value in statement.defaults.items()}
-    table = TableDefinition.of(name, statement.schema, statement.primary_key, defaults)
+    table = replace(
+        TableDefinition.of(name, statement.schema, statement.primary_key, defaults),
+        constraints=statement.constraints,
+        generated=statement.generated,
+        comments=statement.comments,
+    )
     rows = None if statement.query is None else db.holdings.answered(statement.query)
     if rows is None:
         db.definitions.define_table(table, replace=statement.or_replace)
@@ -199,18 +254,19 @@ def _drop(db: Core, statement: Drop) -> None:
         db.definitions.drop(name, if_exists=statement.if_exists, cascade=statement.cascade)
 
 
-def _update(db: Core, statement: UpdateRows) -> int:
+def _update(db: Core, statement: UpdateRows) -> Any:
     """The rows as they were go, and come as they will be, in one act: keys may change places."""
+    returned = _returned(db, statement.returning)
     rows, weights = db.holdings.answered(statement.plan)
     names = db.catalog.tables[statement.table].schema.names
     count = len(names)
     old, new = rows.select(range(count)), rows.select(range(count, 2 * count)).rename_columns(list(names))
     with db.transactions.block() as tx:
         tx.exchange_rows(statement.table, (old, weights), (new, weights))
-    return int(weights.sum())
+    return int(weights.sum()) if returned is None else returned
 
 
-def _merge(db: Core, statement: Merge) -> int:
+def _merge(db: Core, statement: Merge) -> Any:
     matched, times = db.holdings.answered(statement.matches)
     often = times > 1
     if often.any():
@@ -219,14 +275,17 @@ def _merge(db: Core, statement: Merge) -> int:
         rows = to_rows(schema, matched.filter(pa.array(often)))
         for row, weight in zip(rows, times[often].tolist(), strict=True):
             if weight > held.get(row, 0):
+                word = statement.text.split(None, 1)[0].upper()
                 raise SqlError(
-                    f"MERGE: several rows of the source change one row of {statement.table}: {row!r}",
+                    f"{word}: several rows of the source change one row of {statement.table}: {row!r}",
                     hint="let the source have one row for each",
                 )
+    returned = _returned(db, statement.returning)
     removed, added = db.holdings.answered(statement.removed), db.holdings.answered(statement.added)
+    count = int(added[1].sum()) + int(db.holdings.answered(statement.deleted)[1].sum())
     with db.transactions.block() as tx:
         tx.exchange_rows(statement.table, removed, added)
-    return max(int(removed[1].sum()), int(added[1].sum()))
+    return count if returned is None else returned
 
 
 def select(db: Core, statement: Select) -> Answer:

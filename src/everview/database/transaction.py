@@ -26,6 +26,7 @@ from everview.codes.ingest import as_rows
 from everview.codes.tables import table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
+from everview.database.generated import with_generated
 from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.plan.timed import CLOCK
@@ -100,7 +101,7 @@ class OpenTransaction:
         if outside is not None:
             return outside.changes.insert(table, rows)
         definition, relation = self._table(table)
-        rows = filled(definition, rows)
+        rows = self._filled(definition, rows)
         encoded = self._in_order(definition, relation, rows)
         if encoded is None:
             encoded = self._encoded(definition, definition.schema, rows)
@@ -115,7 +116,7 @@ class OpenTransaction:
         if outside is not None:
             return outside.changes.upsert(table, rows)
         definition, relation = self._keyed(table, "upsert")
-        encoded = self._encoded(definition, definition.schema, filled(definition, rows))
+        encoded = self._encoded(definition, definition.schema, self._filled(definition, rows))
         self._pending[relation.name] = relation.put(encoded, self._run.state, self._pending_of(relation))
         return encoded.shape[0]
 
@@ -189,6 +190,12 @@ class OpenTransaction:
         self._add(relation, whole)
         return int(encoded[-1][:, -1].sum())
 
+    def overwrite(self, table: str, rows: pa.Table, weights: Matrix) -> None:
+        """Change a table so that it holds the rows of an Arrow table with these weights, and no others."""
+        definition, relation = self._table(table)
+        encoded = encode_weighted(definition.schema, rows, weights, self._dictionary)
+        self._add(relation, np.concatenate([encoded, (-self.contents(relation)).rows]))
+
     def become(self, table: str, rows: Any) -> None:
         """Change a table so that it holds these rows and no others."""
         definition, relation = self._table(table)
@@ -220,6 +227,10 @@ class OpenTransaction:
         return [dict(zip(relation.stored.names, row, strict=True)) for row in matched.elements()]
 
     # -- inside
+
+    def _filled(self, table: TableDefinition, rows: Any) -> Any:
+        whole = filled(table, rows)
+        return with_generated(table, whole, self._dictionary) if table.generated else whole
 
     def _encoded(self, table: TableDefinition, schema: Schema, rows: Any) -> Matrix:
         encode = partial(encode_rows, schema, dictionary=self._dictionary)

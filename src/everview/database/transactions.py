@@ -184,6 +184,9 @@ class Transactions:
     def _counted(self, tx: OpenTransaction, outputs: Mapping[str, Batch]) -> None:
         """Note all that follows from a tick that has happened. Repeating the call is harmless."""
         core = self._core
+        if core.run.judge is not None:
+            guards = core.definitions.catalog.guards
+            outputs = {name: change for name, change in outputs.items() if name not in guards}
         moments = self._with_moments()
         if moments:
             outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}

@@ -7,6 +7,7 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
@@ -17,12 +18,13 @@ from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.aggregate.registry import IN_PLANS
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
-from everview.operators.window import COPIES, NEVER_NULL, RANKS, Over
+from everview.operators.window import COPIES, NEVER_NULL, RANKS, FramedOver, Over
 from everview.operators.window import Window as WindowOperator
 from everview.plan.nodes import Top, Window
+from everview.plan.reaches import is_distance, reaches
 from everview.plan.typing import call as called
 from everview.plan.typing import cast
-from everview.scalars.expressions import TRUE, Column, Expression, Literal, WindowCall
+from everview.scalars.expressions import TRUE, Column, ExcludingFrame, Expression, Literal, WindowCall
 from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
 
 ALL = 1 << 62  # more places than there are rows
@@ -77,8 +79,9 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     """The stream with the results of calls over one window after its columns."""
     width, first_call = len(stream.schema), calls[0]
     arguments = [_arguments(call) for call in calls]
+    reached = [_reached(call) for call in calls]
     by = tuple(e for e, _ in first_call.order)
-    wanted = [*first_call.partition, *by, *(e for read in arguments for e in read)]
+    wanted = [*first_call.partition, *by, *(e for read in (*arguments, *reached) for e in read)]
     stream, places = extended(stream, wanted)
     partition = list(dict.fromkeys(places[: len(first_call.partition)]))
     start = len(first_call.partition)
@@ -96,9 +99,10 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     order = tuple((place, directions[column]) for place, column in enumerate(fields) if column not in partition)
     indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
     rest = iter(places[start + len(by) :])
+    read_at = [[fields.index(next(rest)) for _ in read] for read in arguments]
+    reached_at = [[fields.index(next(rest)) for _ in read] for read in reached]
     made = [
-        _over(call, [fields.index(next(rest)) for _ in read], indexed.schema, number)
-        for number, (call, read) in enumerate(zip(calls, arguments, strict=True))
+        _over(call, read_at[number], reached_at[number], indexed.schema, number) for number, call in enumerate(calls)
     ]
     operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
     read = stream.circuit.add(operator, [indexed])
@@ -120,12 +124,12 @@ def _arguments(call: WindowCall) -> tuple[Expression, ...]:
     name = _name(call)
     if name in RANKS:
         return ()
+    if name in COPIES and call.filter not in (None, TRUE) and not _skips(call, name):
+        raise SchemaError(f"{call.function} with a filter", hint="filter the rows, or use min or max")
     if name in ("lag", "lead"):
         value = call.arguments[0]
         return (value,) if len(call.arguments) < 3 else (value, cast(call.arguments[2], value.type))
     if name in COPIES:
-        if call.filter is not None:
-            raise SchemaError(f"{call.function} with a filter", hint="filter the rows, or use min or max")
         return call.arguments[:1]
     if not call.arguments:
         return () if call.filter is None else (called("if", call.filter, TRUE, Literal(None, BOOLEAN)),)
@@ -133,7 +137,7 @@ def _arguments(call: WindowCall) -> tuple[Expression, ...]:
     return (value if call.filter is None else called("if", call.filter, value, Literal(None, value.type)),)
 
 
-def _over(call: WindowCall, fields: Sequence[int], schema: Schema, number: int) -> Over:
+def _over(call: WindowCall, fields: Sequence[int], reached: Sequence[int], schema: Schema, number: int) -> Over:
     name = _name(call)
     nullable = name not in NEVER_NULL
     if name in RANKS:
@@ -144,7 +148,35 @@ def _over(call: WindowCall, fields: Sequence[int], schema: Schema, number: int) 
         type_ = Call(name, tuple(fields)).result(schema, "").type
     result = Field(_fresh(schema, f"window {number}"), type_, nullable)
     unit, start, end = _frame(call)
-    return Over(name, tuple(fields), result, unit, start, end, _number(call, name), _skips(call, name))
+    plain = name, tuple(fields), result, unit, start, end, _number(call, name), _skips(call, name)
+    return _framed(call, plain, reached) if reached else Over(*plain)
+
+
+def _framed(call: WindowCall, plain: tuple[Any, ...], reached: Sequence[int]) -> FramedOver:
+    """The function over a frame that is more than a number of rows; ``reached`` has the fields of `_reached`."""
+    assert call.frame is not None, "only a frame that is written is one of distances"
+    rest = iter(reached[1:])
+    low, high = (next(rest) if _has_distance(call, edge) else -1 for edge in (call.frame.start, call.frame.end))
+    key = reached[0] if low >= 0 or high >= 0 else -1
+    descending = bool(call.order) and call.order[0][1].lower().startswith("desc")
+    exclude = call.frame.exclude if isinstance(call.frame, ExcludingFrame) else ""
+    return FramedOver(*plain, key=key, low=low, high=high, descending=descending, exclude=exclude)
+
+
+def _has_distance(call: WindowCall, edge: Any) -> bool:
+    return call.frame is not None and call.frame.unit == "range" and is_distance(edge)
+
+
+def _reached(call: WindowCall) -> tuple[Expression, ...]:
+    """The expressions by which a frame of distances, or one with exclusions, is found; none for a simple frame."""
+    frame = call.frame
+    if frame is None or _name(call) in (*RANKS, "lag", "lead"):
+        return ()
+    if not any(_has_distance(call, edge) for edge in (frame.start, frame.end)):
+        return (TRUE,) if isinstance(frame, ExcludingFrame) else ()
+    (by, how), *_ = call.order
+    reach = reaches(by, frame.start, frame.end, descending=how.lower().startswith("desc"))
+    return (reach.key, *(e for e in (reach.low, reach.high) if e is not None))
 
 
 def _fresh(schema: Schema, name: str) -> str:
@@ -154,14 +186,19 @@ def _fresh(schema: Schema, name: str) -> str:
 
 
 def _frame(call: WindowCall) -> tuple[str, int | None, int | None]:
+    """The unit and the bounds; of a distance only whether it goes back (-1) or on (1)."""
     if call.frame is None:
         return ("range", None, 0) if call.order else ("range", None, None)
     unit, start, end = call.frame.unit, call.frame.start, call.frame.end
-    if unit == "range" and not (start in (None, 0) and end in (None, 0)):
-        raise SchemaError(
-            f"{call.function} over a range of values", hint="use ROWS, or RANGE with UNBOUNDED and CURRENT ROW"
-        )
-    return unit, start, end
+    if unit != "range":
+        return unit, start, end
+    return unit, _side(start), _side(end)
+
+
+def _side(edge: Any) -> int | None:
+    if not is_distance(edge):
+        return edge
+    return -1 if (edge.value if isinstance(edge, Literal) else edge) < 0 else 1
 
 
 def _number(call: WindowCall, name: str) -> int:
@@ -177,6 +214,11 @@ def _number(call: WindowCall, name: str) -> int:
 
 
 def _skips(call: WindowCall, name: str) -> bool:
+    """Whether NULLs are passed over: by a second argument, or by a filter of values that are not NULL."""
+    if name not in COPIES:
+        return False
+    if call.filter not in (None, TRUE):
+        return call.filter == called("is_not_null", call.arguments[0])
     if name not in ("first_value", "last_value") or len(call.arguments) < 2:
         return False
     flag = call.arguments[1]

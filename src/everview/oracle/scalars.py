@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from functools import cmp_to_key, partial
+from itertools import zip_longest
 from typing import Any, Final
 
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
@@ -29,7 +30,18 @@ from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_urls import parse_url
 from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
-from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, Now, UserCall
+from everview.scalars.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    LambdaCall,
+    LambdaVariable,
+    Literal,
+    Now,
+    UserCall,
+    rewritten,
+)
 from everview.scalars.functions.user import registered
 from everview.types import ANY, DATE, Array, Struct, Type
 
@@ -52,8 +64,43 @@ def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None
             return _CHOOSING[function]([lambda a=a: value_of(a, row, now) for a in arguments])
         case Call():
             return _call(expression, [value_of(a, row, now) for a in expression.arguments])
+        case LambdaCall():
+            return _applied(expression, row, now)
         case _:
             raise AssertionError(expression)
+
+
+def _applied(expression: LambdaCall, row: Sequence[Any], now: dt.datetime | None) -> Any:
+    """A function of arrays, element by element; values stand in place of variables."""
+    given = [value_of(argument, row, now) for argument in expression.arguments]
+
+    def body(number: int, *values: Any) -> Any:
+        variables = expression.variables[number]
+        taken = {v.number: Literal(value, v.type) for v, value in zip(variables, values, strict=False)}
+
+        def bound(e: Expression) -> Expression:
+            return taken.get(e.number, e) if isinstance(e, LambdaVariable) else e
+
+        return value_of(rewritten(expression.bodies[number], bound), row, now)
+
+    if given[0] is None or (expression.function == "zip_with" and given[1] is None):
+        return None
+    match expression.function:
+        case "transform" | "transform_i":
+            return [body(0, *both) for both in zip(given[0], range(len(given[0])), strict=True)]
+        case "filter" | "filter_i":
+            return [x for i, x in enumerate(given[0]) if body(0, x, i) is True]
+        case "exists" | "forall":
+            verdicts, ends = [body(0, x) for x in given[0]], expression.function == "exists"
+            return ends if ends in verdicts else None if None in verdicts else not ends
+        case "zip_with":
+            return [body(0, a, b) for a, b in zip_longest(*given)]
+        case _:
+            assert expression.function == "aggregate", expression.function
+            state = given[1]
+            for element in given[0]:
+                state = body(0, state, element)
+            return body(1, state) if len(expression.bodies) > 1 else state
 
 
 def _outward(value: Any, type_: Type) -> Any:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from calendar import monthrange
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.aggregate.registry import plan_name
 from everview.operators.index import Direction
-from everview.operators.window import Over, Window
+from everview.operators.window import FramedOver, Over, Window
 from everview.oracle.calls_of_plans import called, constant
 from everview.oracle.rows import Entry, Row, Rows
 from everview.oracle.values import in_order
-from everview.scalars.expressions import AggregateCall, Column, Expression, Frame, Literal, WindowCall
+from everview.scalars.expressions import (
+    AggregateCall,
+    Column,
+    ExcludingFrame,
+    Expression,
+    Frame,
+    Literal,
+    WindowCall,
+)
+from everview.scalars.kinds import INTERVALS, YEAR_MONTH
 from everview.types import BOOLEAN, INTEGER, Schema
+
+EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
 def windowed(window: Window, rows: Rows) -> Rows:
@@ -47,18 +61,86 @@ def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Ro
     frame = Frame("rows" if over.unit == "rows" else "range", over.start, over.end)
     call = WindowCall(named, tuple(arguments), (), (), frame, over.result.type, True)
     given = [tuple(row[a.index] if isinstance(a, Column) else constant(a) for a in arguments) for row in rows]
-    return framed(call, peers, given, [True] * len(rows))
+    copied = over.function in ("lag", "lead", "nth_value")
+    kept = [not (over.skips and copied) or row[over.fields[0]] is not None for row in rows]
+    frames = [_frame_by_fields(over, place, peers, rows) for place in range(len(rows))]
+    return framed(call, peers, given, kept, frames)
 
 
-def framed(call: WindowCall, keys: Sequence[Row], arguments: Sequence[Row], kept: Sequence[bool]) -> list[Any]:
+def _frame_by_fields(over: Over, place: int, peers: Sequence[Row], rows: Sequence[Row]) -> list[int]:
+    """The rows in the frame of a row, whose reach other fields may tell."""
+    frame = _frame(over.unit, over.start, over.end, place, peers)
+    if isinstance(over, FramedOver) and over.key >= 0:
+        key, row, same = over.key, rows[place], [i for i in range(len(rows)) if peers[i] == peers[place]]
+        frame = []
+        for i, other in enumerate(rows):
+            if row[key] is None or other[key] is None:
+                low = over.start is None or (row[key] is None and i >= same[0])
+                high = over.end is None or (row[key] is None and i <= same[-1])
+                # A row without a key is at one end: it is reached where the frame is unbounded on that side.
+                reached = low and high if row[key] is None else (low and i < same[0]) or (high and i > same[-1])
+            else:
+                reached = _reaches(over, row, other, i, same)
+            frame += [i] if reached else []
+    return _without(frame, getattr(over, "exclude", ""), place, peers)
+
+
+def _reaches(over: FramedOver, row: Row, other: Row, place: int, same: Sequence[int]) -> bool:
+    """Whether a row is neither before the frame nor behind it."""
+    at = _sortable(other[over.key], over.descending)
+
+    def edge(field: int, distance: int | None, last: bool) -> bool:
+        if distance is None:
+            return True
+        if field < 0:
+            return place <= same[-1] if last else place >= same[0]
+        if row[field] is None:  # beyond all values
+            return (distance > 0) == last
+        bound = _sortable(row[field], over.descending)
+        return at <= bound if last else at >= bound
+
+    return edge(over.low, over.start, False) and edge(over.high, over.end, True)
+
+
+def _sortable(value: Any, descending: bool) -> tuple[Any, ...]:
+    """A number or a moment as it is compared: NaN is above all numbers."""
+    if isinstance(value, float) and value != value:
+        return (-1 if descending else 1, 0)
+    value = _micros(value) if isinstance(value, dt.date) else value
+    return (0, -value if descending else value)
+
+
+def _micros(value: dt.date) -> int:
+    """Microseconds since 1970, as a timestamp is in rows."""
+    clock = value.time() if isinstance(value, dt.datetime) else dt.time()
+    seconds = (value.toordinal() - EPOCH) * 86_400 + clock.hour * 3_600 + clock.minute * 60 + clock.second
+    return seconds * 1_000_000 + clock.microsecond
+
+
+def framed(
+    call: WindowCall,
+    keys: Sequence[Row],
+    arguments: Sequence[Row],
+    kept: Sequence[bool],
+    frames: Sequence[Sequence[int]] | None = None,
+) -> list[Any]:
     """The results of a window function for all rows of a partition, in order.
 
     ``keys`` are the sort keys of the rows: rows with equal keys are peers. ``kept`` says which a filter keeps.
     """
-    return [_at(call, place, keys, arguments, kept) for place in range(len(keys))]
+    if frames is None:
+        frames = [_frame_of_call(call, place, keys) for place in range(len(keys))]
+    return [_at(call, place, keys, arguments, kept, frames[place]) for place in range(len(keys))]
 
 
-def _at(call: WindowCall, place: int, keys: Sequence[Row], arguments: Sequence[Row], kept: Sequence[bool]) -> Any:
+def _at(
+    call: WindowCall,
+    place: int,
+    keys: Sequence[Row],
+    arguments: Sequence[Row],
+    kept: Sequence[bool],
+    frame: Sequence[int],
+) -> Any:
     n, first = len(keys), keys.index(keys[place])
     last = max(i for i in range(n) if keys[i] == keys[place])
     match call.function:
@@ -75,9 +157,9 @@ def _at(call: WindowCall, place: int, keys: Sequence[Row], arguments: Sequence[R
         case "ntile":
             return _tile(place, n, constant(call.arguments[0]))
         case "lag" | "lead":
-            return _shifted(call, place, arguments)
+            return _shifted(call, place, arguments, kept)
         case _:
-            return _over(call, place, first, last, keys, arguments, kept)
+            return _over(call, [arguments[i] for i in frame if kept[i]])
 
 
 def _tile(place: int, n: int, tiles: int) -> int:
@@ -87,26 +169,19 @@ def _tile(place: int, n: int, tiles: int) -> int:
     return place // (size + 1) + 1 if place < edge else larger + (place - edge) // size + 1
 
 
-def _shifted(call: WindowCall, number: int, arguments: Sequence[Row]) -> Any:
+def _shifted(call: WindowCall, number: int, arguments: Sequence[Row], kept: Sequence[bool]) -> Any:
     by = constant(call.arguments[1]) if len(call.arguments) > 1 else 1
-    place = number - by if call.function == "lag" else number + by
-    if 0 <= place < len(arguments):
-        return arguments[place][0]
+    by = -by if call.function == "lag" else by
+    if by == 0:
+        return arguments[number][0]
+    rows = [i for i in range(len(arguments)) if kept[i] and (i > number if by > 0 else i < number)]
+    if abs(by) <= len(rows):
+        return arguments[rows[by - 1] if by > 0 else rows[by]][0]
     return arguments[number][2] if len(call.arguments) > 2 else None
 
 
-def _over(
-    call: WindowCall,
-    place: int,
-    first: int,
-    last: int,
-    keys: Sequence[Row],
-    arguments: Sequence[Row],
-    kept: Sequence[bool],
-) -> Any:
+def _over(call: WindowCall, rows: list[Row]) -> Any:
     """The result of a function over the rows in the frame."""
-    start, stop = _frame(call, place, first, last, len(keys))
-    rows = [arguments[i] for i in range(start, stop) if kept[i]]
     match call.function:
         case "first_value" | "first" | "any_value":
             return _nth(call, rows, 0, 1)
@@ -125,14 +200,71 @@ def _nth(call: WindowCall, rows: list[Row], place: int, flag: int) -> Any:
     return rows[place][0] if -1 <= place < len(rows) and rows else None
 
 
-def _frame(call: WindowCall, place: int, first: int, last: int, n: int) -> tuple[int, int]:
-    """The frame of a row: the first place, and the one after the last."""
+def _frame_of_call(call: WindowCall, place: int, keys: Sequence[Row]) -> list[int]:
+    """The rows in the frame of a row."""
     if call.frame is None:
-        return (0, last + 1) if call.order else (0, n)
+        return _frame("range", None, 0 if call.order else None, place, keys)
     unit, start, end = call.frame.unit, call.frame.start, call.frame.end
-    if unit == "rows":
-        low, high = 0 if start is None else place + start, n if end is None else place + end + 1
+    if unit == "range" and not (start in (None, 0) and end in (None, 0)):
+        frame = _range(start, end, place, keys, descending=call.order[0][1].lower().startswith("desc"))
     else:
-        assert start in (None, 0) and end in (None, 0), "a range by distance"
-        low, high = 0 if start is None else first, n if end is None else last + 1
-    return max(0, low), max(0, min(n, high))
+        frame = _frame(unit, start, end, place, keys)
+    return _without(frame, call.frame.exclude if isinstance(call.frame, ExcludingFrame) else "", place, keys)
+
+
+def _frame(unit: str, start: Any, end: Any, place: int, keys: Sequence[Row]) -> list[int]:
+    """The rows in a frame of rows, of groups of peers, or of a range between the current row and the ends."""
+    n = len(keys)
+    if unit == "rows":
+        numbers = list(range(n))
+    else:
+        numbers = list(accumulate((i > 0 and keys[i] != keys[i - 1] for i in range(n)), initial=0))[1:]
+    here = numbers[place]
+    return [
+        i
+        for i in range(n)
+        if (start is None or numbers[i] >= here + start) and (end is None or numbers[i] <= here + end)
+    ]
+
+
+def _range(start: Any, end: Any, place: int, keys: Sequence[Row], *, descending: bool) -> list[int]:
+    """The rows in a frame of a range by distance: those whose keys are near enough; NULL is near NULL alone."""
+    (key,) = keys[place]
+    if key is None:
+        return _frame("range", None if start is None else 0, None if end is None else 0, place, keys)
+    rows: list[int] = []
+    for i, (other,) in enumerate(keys):
+        if other is None:
+            inside = (start is None and i < place) or (end is None and i > place)
+        else:
+            at = _sortable(other, descending)
+            low = start is None or at >= _sortable(_away(key, start, descending), descending)
+            inside = low and (end is None or at <= _sortable(_away(key, end, descending), descending))
+        rows += [i] if inside else []
+    return rows
+
+
+def _away(key: Any, distance: Any, descending: bool) -> Any:
+    """The value so far from a key."""
+    amount = distance.value if isinstance(distance, Literal) else distance
+    amount = -amount if descending else amount
+    if isinstance(distance, Literal) and distance.type == YEAR_MONTH:
+        if not isinstance(key, dt.date):
+            key = dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=key)
+        month = key.year * 12 + key.month - 1 + amount
+        year, month = divmod(month, 12)
+        return key.replace(year=year, month=month + 1, day=min(key.day, monthrange(year, month + 1)[1]))
+    if isinstance(distance, Literal) and distance.type in INTERVALS:
+        return (_micros(key) if isinstance(key, dt.date) else key) + amount
+    if isinstance(key, dt.date):
+        return key + dt.timedelta(days=amount)
+    return key + (float(amount) if isinstance(key, float) else amount)
+
+
+def _without(frame: list[int], exclude: str, place: int, keys: Sequence[Row]) -> list[int]:
+    """The frame without the rows that EXCLUDE names."""
+    if exclude == "current row":
+        return [i for i in frame if i != place]
+    if not exclude:
+        return frame
+    return [i for i in frame if keys[i] != keys[place] or (exclude == "ties" and i == place)]

@@ -11,15 +11,32 @@ implement it. `NamedPlan` is all that a front end gives back, and becomes a view
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan
 from everview.scalars.expressions import Expression, Order
 from everview.scalars.functions.user import is_registered, registered
 from everview.types import Schema, Type, unknown_name
+
+_NAMED: Final = "table_schema STRING NOT NULL, table_name STRING NOT NULL"
+# The relations of information_schema: what is defined, as rows.
+INFORMATION: Final[dict[str, Schema]] = {
+    "schemata": Schema.parse("schema_name STRING NOT NULL"),
+    "tables": Schema.parse(f"{_NAMED}, table_type STRING NOT NULL, comment STRING"),
+    "columns": Schema.parse(
+        f"{_NAMED}, column_name STRING NOT NULL, ordinal_position INT NOT NULL, column_default STRING, "
+        "is_nullable STRING NOT NULL, data_type STRING NOT NULL, is_generated STRING NOT NULL, "
+        "generation_expression STRING, comment STRING"
+    ),
+    "views": Schema.parse(f"{_NAMED}, view_definition STRING, is_materialized BOOLEAN NOT NULL"),
+    "table_constraints": Schema.parse(
+        f"{_NAMED}, constraint_name STRING NOT NULL, constraint_type STRING NOT NULL, definition STRING NOT NULL"
+    ),
+    "routines": Schema.parse("routine_name STRING NOT NULL, routine_definition STRING NOT NULL"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,15 @@ class CatalogFunction:
     type: Type
     nullable: bool = True
     aggregate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFunction:
+    """A function that is defined in SQL: its name in lower case, and the statement that defined it."""
+
+    name: str
+    text: str
+    dialect: str = "spark"
 
 
 def registered_function(name: str) -> CatalogFunction | None:
@@ -108,9 +134,33 @@ class Readable(Protocol):
         """A user's function or aggregate, by its name in lower case."""
         return registered_function(name)
 
+    def stored_function(self, name: str) -> StoredFunction | None:
+        """A function of SQL, by its name in lower case."""
+        return None
+
     def default(self, table: str, column: str) -> Expression | None:
         """The value of a column that INSERT leaves out; None is NULL."""
         return None
+
+    def generated(self, table: str) -> Mapping[str, str]:
+        """The columns of a table that are computed from its others, and the expressions of SQL by which they are."""
+        return {}
+
+    def schemas(self) -> Iterable[str]:
+        """The names of schemas beside the default one; a relation of one of them is called ``schema.name``."""
+        return ()
+
+    def information(self, name: str) -> Sequence[tuple[Any, ...]] | None:
+        """The rows of a relation of `INFORMATION`; None where nobody keeps account of definitions."""
+        return None
+
+    def created(self, name: str) -> str:
+        """The statement that would define a relation as it is."""
+        raise unknown_name("definition", name, ())
+
+    def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
+        """The sets of columns, beside the key, of which no two rows of a table have equal values."""
+        return ()
 
 
 class Tables(Readable):

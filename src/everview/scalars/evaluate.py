@@ -27,7 +27,8 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -39,8 +40,23 @@ from everview.errors import ArithmeticFailure, BadPattern, CastFailure, Everview
 from everview.operators.functions import Function
 from everview.operators.word_program import WordProgram
 from everview.scalars import in_words
+from everview.scalars.applied import APPLIED
 from everview.scalars.casts import convert, safe
-from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall, rewritten, walk
+from everview.scalars.expressions import (
+    TRY,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    LambdaCall,
+    LambdaVariable,
+    Literal,
+    Now,
+    UserCall,
+    columns_of,
+    rewritten,
+    walk,
+)
 from everview.scalars.functions import FAILING, KERNELS
 from everview.scalars.functions.kernel import Checked, Value, assembled, is_scalar, truth, whole
 from everview.scalars.functions.patterns import like_regex
@@ -182,6 +198,8 @@ class Compiler:
                 return self._call(expression)
             case UserCall():
                 return self._user_call(expression)
+            case LambdaCall():
+                return self._lambda_call(expression)
             case _:
                 raise AssertionError(f"{type(expression).__name__} is no scalar expression of one row")
 
@@ -217,6 +235,44 @@ class Compiler:
             return result[0] if single and not is_scalar(result) else result
 
         return run
+
+    def _lambda_call(self, expression: LambdaCall) -> Run:
+        inner = [self.run(a) for a in expression.arguments]
+        bodies = [self._body(*both) for both in zip(expression.bodies, expression.variables, strict=True)]
+        apply, out = APPLIED[expression.function], expression.type.arrow
+
+        def run(rows: ChosenRows) -> Value:
+            values = [i(rows) for i in inner]
+            single = rows.count is None
+            count = 1 if rows.count is None else rows.count
+            applied = [partial(body, rows) for body in bodies]
+            result = apply([whole(v, count) for v in values], applied, out)
+            return result[0] if single else result
+
+        return run
+
+    def _body(self, body: Expression, variables: tuple[LambdaVariable, ...]) -> Callable[..., Value]:
+        """A body as a function of the rows around, of the row that each element is of, and of the variables' values."""
+        read = sorted(columns_of(body))
+        outer = {e for e in walk(body) if isinstance(e, LambdaVariable) and e.number < variables[0].number}
+        assert not outer, "variables of a lambda around this one are columns here"
+        places = {variable.number: len(read) + i for i, variable in enumerate(variables)}
+
+        def placed(e: Expression) -> Expression:
+            if isinstance(e, Column):
+                return replace(e, index=read.index(e.index))
+            if isinstance(e, LambdaVariable) and e.number in places:
+                return Column(places[e.number], e.name, e.type, e.nullable)
+            return e
+
+        (run,) = Compiler((rewritten(body, placed),), tuple(self._users.values())).runs
+
+        def applied(rows: ChosenRows, parents: pa.Array, *values: pa.Array) -> Value:
+            around = [rows.column(i).take(parents) for i in read]
+            inside = ChosenRows([*around, *values], len(parents))
+            return inside.whole(run(inside))
+
+        return applied
 
     def _user_call(self, expression: UserCall) -> Run:
         function = self._users[expression.name]
@@ -319,6 +375,8 @@ def fallible(expression: Expression) -> bool:
             return function in FAILING or any(map(fallible, arguments))
         case UserCall():
             return True
+        case LambdaCall():
+            return any(map(fallible, expression.children))
         case _:
             return False
 

@@ -148,6 +148,42 @@ class Now(Expression):
         _tell(self, type=TIMESTAMP if self.kind == "timestamp" else DATE, nullable=False)
 
 
+# -- Functions of arrays that take functions.
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaVariable(Expression):
+    """A variable of a lambda function; no other variable around it has its number."""
+
+    number: int
+    name: str
+    type: Type
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaCall(Expression):
+    """A function of arrays that applies others to elements: ``transform(array, x -> x + 1)``.
+
+    Each body is over the row around it, and over its `variables`.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    bodies: tuple[Expression, ...]
+    variables: tuple[tuple[LambdaVariable, ...], ...]
+    type: Type
+    nullable: bool
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.arguments, *self.bodies)
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        count = len(self.arguments)
+        return replace(self, arguments=tuple(children[:count]), bodies=tuple(children[count:]))
+
+
 # -- Subqueries, which decorrelation turns into joins. Their plans are `everview.plan.node.Plan`.
 
 
@@ -238,13 +274,21 @@ class AggregateCall(Expression):
 class Frame:
     """Which rows around the current one a window function sees.
 
-    `unit` is "rows" or "range"; a bound is None for unbounded, else an offset: 0 is the current row, -1 the one
-    before.
+    `unit` is "rows", "groups" of peers, or "range"; a bound is None for unbounded, else an offset: 0 is the current row
+    or its peers, -1 the one before. In a range other offsets are distances of the sort key: numbers, or literals of
+    intervals.
     """
 
-    unit: Either["rows", "range"]
+    unit: Either["rows", "range", "groups"]
     start: Any
     end: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludingFrame(Frame):
+    """A frame without some of its rows: the current row, its peers ("group"), or its peers without itself ("ties")."""
+
+    exclude: Either["current row", "group", "ties"] = "current row"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,13 @@ from everview.scalars.expressions import (
     Call,
     Cast,
     Column,
+    ExcludingFrame,
     Exists,
     Expression,
     Frame,
     InQuery,
+    LambdaCall,
+    LambdaVariable,
     Literal,
     Now,
     Order,
@@ -84,6 +87,10 @@ def _written(expression: Expression) -> tuple[str, int]:
             return f"{'TRY_' if try_ else ''}CAST({sql(argument)} AS {type_.sql})", _ATOM
         case UserCall(name, arguments):
             return f"{name}({_listed(arguments)})", _ATOM
+        case LambdaVariable(_, name):
+            return _name(name), _ATOM
+        case LambdaCall():
+            return _lambda_call(expression), _ATOM
         case Now(kind):
             return f"CURRENT_{kind.upper()}", _ATOM
         case Exists() | InQuery() | Scalar():
@@ -94,6 +101,14 @@ def _written(expression: Expression) -> tuple[str, int]:
             return _window(expression), _ATOM
         case _:
             return repr(expression), _ATOM
+
+
+def _lambda_call(call: LambdaCall) -> str:
+    parts = [sql(argument) for argument in call.arguments]
+    for variables, body in zip(call.variables, call.bodies, strict=True):
+        names = [_name(variable.name) for variable in variables]
+        parts.append(f"{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'} -> {sql(body)}")
+    return f"{call.function}({', '.join(parts)})"
 
 
 def _subquery(expression: Exists | InQuery | Scalar) -> tuple[str, int]:
@@ -194,14 +209,15 @@ def _ordered(order: Order) -> str:
 
 
 def _frame(frame: Frame) -> str:
-    return f"{frame.unit.upper()} BETWEEN {_bound(frame.start, 'PRECEDING')} AND {_bound(frame.end, 'FOLLOWING')}"
+    said = f"{frame.unit.upper()} BETWEEN {_bound(frame.start, 'PRECEDING')} AND {_bound(frame.end, 'FOLLOWING')}"
+    return f"{said} EXCLUDE {frame.exclude.upper()}" if isinstance(frame, ExcludingFrame) else said
 
 
 def _bound(bound: Any, side: str) -> str:
     if bound is None:
         return f"UNBOUNDED {side}"
-    if isinstance(bound, Expression):
-        return f"{sql(bound)} {side}"
+    if isinstance(bound, Literal):
+        return f"{sql(Literal(abs(bound.value), bound.type))} {'PRECEDING' if bound.value < 0 else 'FOLLOWING'}"
     if bound == 0:
         return "CURRENT ROW"
     return f"{-bound} PRECEDING" if bound < 0 else f"{bound} FOLLOWING"

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from everview.frontends.sql.bind import bind, bind_query
 from everview.frontends.sql.statements import (
+    AlterTable,
     Begin,
+    CommentOn,
     Commit,
+    CreateFunction,
+    CreateSchema,
     CreateTable,
     CreateView,
     Deallocate,
     DeleteRows,
     Drop,
+    DropFunction,
+    DropSchema,
     Execute,
     Explain,
     InsertRows,
@@ -28,14 +34,20 @@ from everview.frontends.sql.statements import (
 from everview.plan.catalog import CatalogFunction, Tables
 
 __all__ = [
+    "AlterTable",
     "Begin",
     "CatalogFunction",
+    "CommentOn",
     "Commit",
+    "CreateFunction",
+    "CreateSchema",
     "CreateTable",
     "CreateView",
     "Deallocate",
     "DeleteRows",
     "Drop",
+    "DropFunction",
+    "DropSchema",
     "Execute",
     "Explain",
     "InsertRows",

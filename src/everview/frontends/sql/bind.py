@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,24 @@ from sqlglot import exp
 from everview.errors import EverviewError, SqlError
 from everview.frontends.sql import comparisons, functions, subqueries, windows
 from everview.frontends.sql import statements as st
+from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.expressions import Site, expression
-from everview.frontends.sql.names import Scope, fold
+from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
+from everview.frontends.sql.macros import create_function, drop_function
+from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.prepared import prepared
-from everview.frontends.sql.queries import complete, query
+from everview.frontends.sql.queries import complete
+from everview.frontends.sql.schemas import create_schema, drop_schema, is_information
+from everview.frontends.sql.showing import comment, describe, show
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
-from everview.frontends.sql.types import type_of
-from everview.plan.catalog import CatalogFunction, Readable
+from everview.plan.catalog import CatalogFunction, Readable, StoredFunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
-from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, columns_of
-from everview.types import Field, Schema, unknown_name
+from everview.types import Schema
 
 # Modules that say how kinds of expressions are bound.
 HANDLERS = (comparisons, functions, subqueries, windows)
@@ -39,7 +41,7 @@ class With(Readable):
         self.catalog = catalog
         self.made: dict[str, Schema | Plan] = {}
         self.gone: set[str] = set()
-        self.defaults: dict[str, dict[str, Expression]] = {}
+        self.tables: dict[str, st.CreateTable] = {}
 
     def names(self) -> Iterable[str]:
         made = {fold(name) for name in self.made}
@@ -55,16 +57,42 @@ class With(Readable):
     def function(self, name: str) -> CatalogFunction | None:
         return self.catalog.function(name)
 
+    def key(self, name: str) -> tuple[str, ...]:
+        return self.tables[name].primary_key if name in self.tables else self.catalog.key(name)
+
+    def is_set(self, name: str) -> bool:
+        return bool(self.key(name)) if name in self.made else self.catalog.is_set(name)
+
+    def stored_function(self, name: str) -> StoredFunction | None:
+        return self.catalog.stored_function(name)
+
     def default(self, table: str, column: str) -> Expression | None:
-        if table in self.defaults:
-            return self.defaults[table].get(column)
+        if table in self.tables:
+            return self.tables[table].defaults.get(column)
         return self.catalog.default(table, column)
+
+    def generated(self, table: str) -> Mapping[str, str]:
+        return self.tables[table].generated if table in self.tables else self.catalog.generated(table)
+
+    def schemas(self) -> Iterable[str]:
+        return self.catalog.schemas()
+
+    def information(self, name: str) -> Sequence[tuple[Any, ...]] | None:
+        return self.catalog.information(name)
+
+    def created(self, name: str) -> str:
+        return self.catalog.created(name)
+
+    def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
+        if table not in self.tables:
+            return self.catalog.uniques(table)
+        return tuple(c.columns for c in self.tables[table].constraints if isinstance(c, UniqueColumns))
 
     def after(self, statement: st.Statement) -> None:
         """Add or drop the relations that a statement creates or drops."""
         match statement:
-            case st.CreateTable(_, name, schema, _, defaults):
-                self.made[name], self.defaults[name] = schema, defaults
+            case st.CreateTable(_, name, schema):
+                self.made[name], self.tables[name] = schema, statement
             case st.CreateView(_, name, plan, materialized):
                 self.made[name] = plan.schema if materialized else plan
             case st.Drop(_, _, names):
@@ -126,6 +154,18 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             from everview.frontends.sql.changes import change
 
             return change(node, text, context)
+        case exp.Alter():
+            from everview.frontends.sql.altering import alter
+
+            return alter(node, text, context)
+        case exp.Describe():
+            return describe(node, text, context)
+        case exp.Comment():
+            return comment(node, text, context)
+        case exp.Pivot():
+            inside = exp.select("*").from_(exp.Subquery(this=node))
+            bound = complete(inside, context)
+            return st.Select(text, bound.plan, bound.names, bound.order)
         case exp.Query() | exp.Values():
             bound = complete(node, context)
             return st.Select(text, bound.plan, bound.names, bound.order)
@@ -139,9 +179,9 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             context.only(node)
             return st.Rollback(text)
         case _:
-            kept = prepared(parsed, context)
-            if kept is not None:
-                return kept
+            other = prepared(parsed, context) or show(parsed, context)
+            if other is not None:
+                return other
             slip = slip_in(text, parsed.start, context.dialect, context.source)
             if slip is not None:
                 raise slip
@@ -156,35 +196,25 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
 def _create(node: exp.Create, text: str, context: QueryContext) -> st.Statement:
     context.only(node, "this", "kind", "replace", "expression", "exists", "properties")
     kind = str(node.args["kind"]).upper()
+    if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
+        return create_schema(node, text, context)
+    if kind in ("FUNCTION", "MACRO"):
+        return create_function(node, text, context)
+    if kind == "SEQUENCE":
+        raise context.unsupported("CREATE SEQUENCE", node, NO_SEQUENCE)
     if kind == "VIEW":
         return _create_view(node, text, context)
     if kind == "TABLE":
-        return _create_table(node, text, context)
+        return create_table(node, text, context)
     raise context.unsupported(f"CREATE {kind}", node, "there are CREATE TABLE and CREATE [MATERIALIZED] VIEW")
 
 
-def _name(node: exp.Expr, context: QueryContext) -> str:
-    table = node.this if isinstance(node, exp.Schema) else node
-    if not isinstance(table, exp.Table) or table.args.get("db") is not None:
-        raise context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
-    context.only(table, "this")
-    if not table.name.strip() or "\x00" in table.name:
-        raise context.error(f"{table.name!r} is no name", node)
-    return table.name
-
-
-def _properties(node: exp.Create, context: QueryContext, *known: type[exp.Expr]) -> list[exp.Expr]:
-    properties = node.args.get("properties")
-    for part in [] if properties is None else properties.expressions:
-        if not isinstance(part, known):
-            hint = "leave it out"
-            raise context.unsupported(f"{part.sql('spark')[:60]} in CREATE", node, hint)
-    return [] if properties is None else properties.expressions
-
-
 def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.CreateView:
-    name = _name(node.this, context)
-    properties = _properties(node, context, exp.MaterializedProperty)
+    name = relation_name(node.this, context)
+    properties = properties_of(node, context, exp.MaterializedProperty)
+    if any(is_information(table) for table in node.find_all(exp.Table)):
+        hint = "definitions change without a change of any table; ask by SELECT"
+        raise context.unsupported("information_schema in a view", node, hint)
     if node.expression is None:
         raise context.error("a view of what?", node, "write CREATE VIEW v AS SELECT …")
     bound = complete(node.expression, context)
@@ -216,107 +246,20 @@ def _column_name(node: exp.Expr, context: QueryContext) -> str:
     return node.name
 
 
-def _create_table(node: exp.Create, text: str, context: QueryContext) -> st.CreateTable:
-    name = _name(node.this, context)
-    _properties(node, context, exp.FileFormatProperty)
-    flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
-    if node.expression is not None:
-        keys = _keys_beside_query(node.this, context)
-        bound = query(node.expression, context)
-        fields = [Field(n, f.type, f.nullable) for n, f in zip(unique(bound.names), bound.plan.schema, strict=True)]
-        return st.CreateTable(text, name, *_keyed(fields, keys, node, context), {}, *flags, bound.plan)
-    if not isinstance(node.this, exp.Schema):
-        raise context.error("a table of which columns?", node, "write CREATE TABLE t (id BIGINT PRIMARY KEY)")
-    fields, keys, defaults = list[Field](), list[list[str]](), dict[str, Expression]()
-    for part in node.this.expressions:
-        if isinstance(part, exp.ColumnDef):
-            field, key, default = _column(part, context)
-            fields.append(field)
-            keys += [[field.name]] if key else []
-            if default is not None:
-                defaults[field.name] = default
-        else:
-            keys.append(_constraint(part, context))
-    if len(keys) > 1:
-        raise context.error("two primary keys", node, "write PRIMARY KEY (a, b)")
-    return st.CreateTable(text, name, *_keyed(fields, keys, node, context), defaults, *flags)
-
-
-def _keys_beside_query(named: exp.Expr, context: QueryContext) -> list[list[str]]:
-    """The key of a table that is made from a query, which gives its columns: ``t (PRIMARY KEY (id)) AS SELECT …``."""
-    parts = named.expressions if isinstance(named, exp.Schema) else []
-    for part in parts:
-        if isinstance(part, exp.ColumnDef | exp.Identifier):
-            hint = "name and cast columns in the query; a key is written as t (PRIMARY KEY (id)) AS SELECT …"
-            raise context.error("columns are declared beside a query that gives them", part, hint)
-    if len(parts) > 1:
-        raise context.error("two primary keys", named, "write PRIMARY KEY (a, b)")
-    return [_constraint(part, context) for part in parts]
-
-
-def _keyed(
-    fields: list[Field], keys: list[list[str]], node: exp.Expr, context: QueryContext
-) -> tuple[Schema, tuple[str, ...]]:
-    """The schema, in which key columns are not nullable, and the names of the key columns."""
-    by_name = {fold(f.name): f.name for f in fields}
-    if len(by_name) < len(fields):
-        names = [fold(f.name) for f in fields]
-        twice = next(n for n in names if names.count(n) > 1)
-        raise context.error(f'a table with two columns "{twice}"', node, "names do not look at case")
-    for part in keys[0] if keys else []:
-        if fold(part) not in by_name:
-            raise unknown_name("column", part, by_name.values())
-    key = tuple(by_name[fold(part)] for part in (keys[0] if keys else []))
-    return Schema(replace(f, nullable=False) if f.name in key else f for f in fields), key
-
-
-def _column(node: exp.ColumnDef, context: QueryContext) -> tuple[Field, bool, Expression | None]:
-    """A column, whether it is the primary key, and its default."""
-    context.only(node, "this", "kind", "constraints")
-    if node.args.get("kind") is None:
-        raise context.error(f'column "{node.name}" of which type?', node, f"write {node.name} BIGINT")
-    type_ = type_of(node.args["kind"], context)
-    nullable, key, default = True, False, None
-    for constraint in node.args.get("constraints") or []:
-        match getattr(constraint, "kind", None):
-            case exp.NotNullColumnConstraint():
-                nullable = bool(constraint.kind.args.get("allow_null"))
-            case exp.PrimaryKeyColumnConstraint():
-                context.only(constraint.kind)
-                key = True
-            case exp.DefaultColumnConstraint():
-                value = expression(constraint.kind.this, Site(context, Scope(), "DEFAULT"))
-                default = cast(value, type_)
-            case exp.CommentColumnConstraint():
-                pass
-            case _:
-                what = constraint.sql("spark")[:60]
-                raise context.unsupported(f"{what} of a column", node, "there are PRIMARY KEY, NOT NULL and DEFAULT")
-    return Field(node.name, type_, nullable), key, default
-
-
-def _constraint(node: exp.Expr, context: QueryContext) -> list[str]:
-    inner: Any = node
-    if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
-        inner = node.expressions[0]
-    if not isinstance(inner, exp.PrimaryKey):
-        if isinstance(node, exp.Identifier | exp.Column):
-            raise context.error(f"column {node.name} has no type", node, f"write {node.name} BIGINT, or another type")
-        raise context.unsupported(f"{node.sql('spark')[:60]} of a table", node, "there is PRIMARY KEY (a, b)")
-    context.only(inner, "expressions", "include")
-    return [part.name for part in inner.expressions]
-
-
 # -- DROP
 
 
-def _drop(node: exp.Drop, text: str, context: QueryContext) -> st.Drop:
+def _drop(node: exp.Drop, text: str, context: QueryContext) -> st.Statement:
     context.only(node, "this", "tables", "kind", "exists", "materialized", "cascade", "restrict")
     kind = str(node.args["kind"]).upper()
+    if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
+        return drop_schema(node, text, context)
+    if kind in ("FUNCTION", "MACRO"):
+        return drop_function(node, text, context)
     if kind not in ("TABLE", "VIEW"):
         raise context.unsupported(f"DROP {kind}", node, "there are DROP TABLE and DROP VIEW")
     tables = node.args.get("tables") or [node.this]
-    names = [_stored(_name(table, context), context) for table in tables]
+    names = [_stored(relation_name(table, context), context) for table in tables]
     dropped: Any = kind.lower()
     return st.Drop(text, dropped, tuple(names), bool(node.args.get("exists")), bool(node.args.get("cascade")))
 

@@ -35,12 +35,24 @@ def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: 
     if len(left.expressions) != len(right.expressions):
         counts = f"{len(left.expressions)} and {len(right.expressions)}"
         raise site.context.error(f"tuples of {counts} values are compared", node, "give both as many")
+    if name in ("less", "less_equal", "greater", "greater_equal"):
+        sides = ([expression(part, site) for part in side.expressions] for side in (left, right))
+        return _in_sequence(name, list(zip(*sides, strict=True)))
     if name not in ("equal", "not_equal", "null_safe_equal"):
         raise site.context.unsupported(f"{name} of tuples", node, "compare the parts")
     pairs = zip(left.expressions, right.expressions, strict=True)
     parts = [compared(name.removeprefix("not_"), expression(a, site), expression(b, site)) for a, b in pairs]
     verdict = all_of("and", parts)
     return call("not", verdict) if name == "not_equal" else verdict
+
+
+def _in_sequence(name: str, pairs: list[tuple[Expression, Expression]]) -> Expression:
+    """Whether one tuple comes before another: by the first parts that differ."""
+    (a, b), *rest = pairs
+    if not rest:
+        return compared(name, a, b)
+    decided = compared(name.removesuffix("_equal"), a, b)
+    return call("or", decided, call("and", compared("equal", a, b), _in_sequence(name, rest)))
 
 
 @handles(exp.Between, args="this low high symmetric")

@@ -132,8 +132,11 @@ def _names(tokens: list[Token]) -> list[Token]:
 
 
 def _named(before: Token | None, token: Token, after: Token | None) -> Token:
-    if token.text.upper() in ("WINDOW", "SESSION") and after is not None and after.token_type == T.L_PAREN:
+    called = after is not None and after.token_type == T.L_PAREN
+    if called and token.text.upper() in ("WINDOW", "SESSION"):
         return _token(token, T.VAR, token.text, token.start)  # the function: elsewhere a name follows
+    if called and token.text.upper() == "MATCH_CONDITION":
+        return _token(token, T.MATCH_CONDITION, token.text, token.start)  # of ASOF JOIN, as in Snowflake
     if token.token_type in _CURRENT:
         return _token(token, T.VAR, token.text, token.start)  # unless a column is called so, it is the moment
     word = token.token_type in _WORDS or token.text.upper() == "IF"

@@ -131,12 +131,25 @@ def _column(node: exp.Column, site: Site) -> Expression:
     if given is not None:
         return given
     try:
+        if node.args.get("db") is not None:
+            return _qualified(parts, site)
         return site.scope.find(parts)
     except UnknownName:
         moment = MOMENTS.get(parts[0].lower()) if len(parts) == 1 and not node.this.args.get("quoted") else None
         if moment is None:
             raise
         return moment
+
+
+def _qualified(parts: tuple[str, ...], site: Site) -> Expression:
+    """The column ``schema.relation.column``, unless the name means a field of a struct."""
+    try:
+        return site.scope.find(parts)
+    except EverviewError:
+        known = any(v.of(parts[1]) for v in site.scope.visible)
+        if not known:
+            raise
+        return site.scope.find(parts[1:])
 
 
 @handles(Place)

@@ -16,6 +16,8 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from everview.errors import SqlError, UnknownName
 from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.lambdas import lambda_call
+from everview.frontends.sql.macros import expanded
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.subqueries import array_of
@@ -56,6 +58,9 @@ CHANCE = (
 
 def function(node: exp.Expr, site: Site) -> Expression:
     """Bind a call of a function."""
+    applied = lambda_call(node, site)
+    if applied is not None:
+        return applied
     aggregate = aggregates.aggregate(node, site)
     if aggregate is not None:
         return aggregate
@@ -75,6 +80,9 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
         raise site.context.unsupported(f"{name}()", node, hint)
     if generators.name_of(node) is not None:
         raise site.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
+    macro = expanded(name, arguments, node, site)
+    if macro is not None:
+        return macro
     user = site.context.catalog.function(name)
     bound = [expression(argument, site) for argument in arguments]
     if user is not None:

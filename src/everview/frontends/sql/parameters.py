@@ -210,10 +210,12 @@ def _plain(value: Any) -> Any:
     """A value without the class of whoever made it: of NumPy, of Arrow, of an enumeration."""
     if isinstance(value, (bool, type(None))):
         return value
-    for kind in (int, float, str, bytes):
+    if isinstance(value, str):
+        return str.__str__(value)
+    for kind in (int, float):
         if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
-    if isinstance(value, (bytearray, memoryview)):
+            return kind(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, (decimal.Decimal, dt.date, dt.timedelta, list, tuple, dict)):
         return value

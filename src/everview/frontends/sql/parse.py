@@ -69,6 +69,14 @@ def parse_expression(text: str) -> exp.Expr:
     return tree.expressions[0]
 
 
+def stored_expression(text: str) -> exp.Expr:
+    """One scalar expression of a stored definition; it has no places, as the text in which it stood is another."""
+    tree = parse_expression(text)
+    for node in tree.walk():
+        node.meta.pop("start", None)
+    return tree
+
+
 def _dialect(name: str) -> Dialect:
     if name.lower() in ("spark", "databricks", ""):
         return Plain()
@@ -161,6 +169,8 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
     words = [token.text.upper() for token in tokens[:3]]
     if words[:2] == ["START", "TRANSACTION"] and len(tokens) == 2:
         return exp.Transaction()
+    if words[:1] == ["TABLE"] and len(tokens) > 1:
+        tokens = [*_everything_from(tokens[0]), *tokens[1:]]
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None and not isinstance(dialect, Plain):
         raise source.error("pipes are read in Spark's dialect only", pipe.start, hint="write the query as a SELECT")
@@ -177,6 +187,12 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
     return trees[0]
+
+
+def _everything_from(table: Token) -> list[Token]:
+    """``SELECT * FROM`` in place of TABLE, which means it at the beginning of a statement."""
+    kinds = ((TokenType.SELECT, "SELECT"), (TokenType.STAR, "*"), (TokenType.FROM, "FROM"))
+    return [Token(kind, text, table.line, table.col, table.start, table.end, []) for kind, text in kinds]
 
 
 def _syntax_error(error: ParseError, source: SqlText, tokens: list[Token]) -> SqlError:

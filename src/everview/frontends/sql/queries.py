@@ -30,7 +30,9 @@ from everview.frontends.sql.values import written
 from everview.plan.node import Plan
 from everview.plan.node import walk as walk_plan
 from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
+from everview.plan.typing import call, literal
 from everview.scalars.expressions import Column, Expression, Literal, Now, WindowCall, walk
+from everview.types import INTEGER
 
 
 def query(node: exp.Expr, context: QueryContext) -> Bound:
@@ -184,14 +186,36 @@ def _limited(bound: Bound, by: tuple[tuple[Expression, str], ...], node: exp.Exp
     limit, offset = _count(node.args.get("limit"), context), _count(node.args.get("offset"), context) or 0
     if limit is None and not offset:
         return bound
+    if limit is not None and _with_ties(node.args.get("limit")):
+        return replace(bound, plan=_ties(bound.plan, by, limit, offset, node, context))
     return replace(bound, plan=Top(bound.plan, by, limit, offset))
+
+
+def _with_ties(node: exp.Expr | None) -> bool:
+    options = None if node is None else node.args.get("limit_options")
+    return options is not None and bool(options.args.get("with_ties"))
+
+
+def _ties(
+    plan: Plan, by: tuple[tuple[Expression, str], ...], limit: int, offset: int, node: exp.Expr, context: QueryContext
+) -> Plan:
+    """The first rows and the peers of the last of them: those whose rank is within the limit."""
+    if not by or offset:
+        raise context.error("WITH TIES of which order?", node, "write ORDER BY, and no OFFSET")
+    rank = WindowCall("rank", (), (), by, None, INTEGER, False)
+    ranked = Window(plan, (rank,), ("rank",))
+    width = len(plan.schema)
+    kept = Filter(ranked, call("less_equal", ranked.column(width), literal(limit)))
+    return first_columns(kept, width)
 
 
 def _count(node: exp.Expr | None, context: QueryContext) -> int | None:
     if node is None:
         return None
     if isinstance(node, exp.Fetch):
-        context.only(node, "direction", "count")
+        context.only(node, "direction", "count", "limit_options")
+        if node.args.get("limit_options") is not None:
+            context.only(node.args["limit_options"], "rows", "with_ties")
         value = node.args.get("count") or exp.Literal.number(1)
     else:
         context.only(node, "expression")
@@ -252,7 +276,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)
     node, rows = windowed(node, rows, context)
-    unfinished, site = _bind_items(node, rows, context)
+    unfinished, site = bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
     grouping.group(node, unfinished, site)
     if unfinished.having is not None:
@@ -264,7 +288,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     return _projected(node, unfinished, context)
 
 
-def _bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[UnfinishedSelect, Site]:
+def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[UnfinishedSelect, Site]:
     """Bind the items of SELECT; an item may name the ones before it."""
     named = {fold(w.name): w for w in node.args.get("windows") or []}
     for window in named.values():

@@ -6,10 +6,11 @@ from sqlglot import exp
 
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.plan.node import Plan
+from everview.frontends.sql.names import fold
+from everview.plan.node import Plan, unique
 from everview.plan.nodes import Distinct, Except, Intersect, Project, Union, Values
 from everview.plan.typing import common
-from everview.scalars.expressions import Literal
+from everview.scalars.expressions import NULL, Literal
 from everview.types import Field, Schema, Type
 
 SetOperation = (exp.Union, exp.Intersect, exp.Except)
@@ -30,14 +31,45 @@ def set_operation(node: exp.Expr, context: QueryContext) -> Bound:
     while isinstance(first, SetOperation):
         if first is not node and any(first.args.get(k) for k in ("order", "limit", "offset", "with_")):
             break
-        context.only(first, "this", "expression", "distinct", "with_", "order", "limit", "offset")
+        context.only(first, "this", "expression", "distinct", "with_", "order", "limit", "offset", "by_name")
         chain.append(first)
         first = first.this
     chain.reverse()
     bounds = [untyped_query(first, context), *(untyped_query(step.expression, context) for step in chain)]
-    plans = _alike([trimmed(b) for b in bounds], [first, *(step.expression for step in chain)], context)
-    names = bounds[0].names
+    names, plans = bounds[0].names, [trimmed(b) for b in bounds]
+    if any(step.args.get("by_name") for step in chain):
+        names, plans = _by_name([b.names for b in bounds], plans, chain, context)
+    plans = _alike(plans, [first, *(step.expression for step in chain)], context)
     return Bound(_folded(plans, chain, context), names)
+
+
+def _by_name(
+    names: list[tuple[str, ...]], plans: list[Plan], chain: list[exp.Expr], context: QueryContext
+) -> tuple[tuple[str, ...], list[Plan]]:
+    """The names of UNION BY NAME, those of the first side first, and the plans with NULL in columns that they lack."""
+    every, sides = list(names[0]), [[fold(name) for name in names[0]]]
+    for step, side in zip(chain, names[1:], strict=True):
+        folded = [fold(name) for name in side]
+        if not step.args.get("by_name"):
+            sides.append([fold(name) for name in every[: len(side)]])
+            continue
+        if not isinstance(step, exp.Union):
+            raise context.unsupported(f"{step.key.upper()} BY NAME", step, "there is UNION [ALL] BY NAME")
+        known = [fold(name) for name in every]
+        every += [name for name, lower in zip(side, folded, strict=True) if lower not in known]
+        sides.append(folded)
+    for side in sides:
+        if len(set(side)) < len(side):
+            raise context.error("BY NAME of a query with two columns of one name", chain[0], "rename one of them")
+    wanted = [fold(name) for name in every]
+    aligned = list[Plan]()
+    for side, plan in zip(sides, plans, strict=True):
+        if len(side) != len(plan.schema):  # by place, with another number of columns: refused where types are met
+            aligned.append(plan)
+            continue
+        columns = tuple(plan.column(side.index(name)) if name in side else NULL for name in wanted)
+        aligned.append(plan if side == wanted else Project(plan, columns, unique(every)))
+    return tuple(every), aligned
 
 
 def trimmed(bound: Bound) -> Plan:

@@ -30,11 +30,7 @@ TYPES: Final = (
 OURS: Final = "there are SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CREATE VIEW, DROP and EXPLAIN"
 INSTEAD: Final = {  # what to do for statements of other databases
     "DROP": "write DROP TABLE t, or DROP VIEW v",
-    "SHOW": "in Python, db.tables() and db.views() have the names",
-    "DESCRIBE": 'in Python, db.table("t").schema and db.view("v").schema have the columns',
-    "DESC": 'in Python, db.table("t").schema and db.view("v").schema have the columns',
-    "ALTER": "make another table and insert the rows of the first: CREATE TABLE t2 AS SELECT … FROM t",
-    "USE": "a database has one name space: leave it out",
+    "USE": "write the schema before the name, as in sales.orders",
     "GRANT": "there are no users: whoever opens the directory may do everything",
     "REVOKE": "there are no users: whoever opens the directory may do everything",
     "VACUUM": "in Python, db.vacuum() does it",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import generators, pivots
+from everview.frontends.sql import generators, pivots, unpivots
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.event_windows import TABLE_FUNCTIONS, windowed_table
@@ -18,6 +18,7 @@ from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
+from everview.frontends.sql.schemas import is_information, stored_name
 from everview.frontends.sql.values import written
 from everview.plan.nodes import Project, Values
 from everview.scalars.expressions import Literal
@@ -85,6 +86,8 @@ def _table(node: exp.Table, context: QueryContext) -> NamedRows:
 def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryContext) -> NamedRows:
     from everview.frontends.sql.queries import query
 
+    if pivot.args.get("unpivot"):
+        return named(unpivots.of_clause(pivot, rows, context), pivot.args.get("alias"), context, node.alias_or_name)
     bare = node.copy()
     bare.set("pivots", None)
     bare.set("joins", None)
@@ -95,12 +98,14 @@ def _pivoted(pivot: exp.Pivot, rows: NamedRows, node: exp.Expr, context: QueryCo
 
 def relation(node: exp.Table, context: QueryContext) -> Bound:
     """A common table expression, a table or a view, by its name."""
-    name = node.name
     if isinstance(node.this, (exp.Placeholder, exp.Parameter)):
         raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
-    if node.args.get("db") is not None:
-        raise context.unsupported(f"the schema in {node.sql('spark')[:60]}", node, "relations have one name")
-    cte = context.ctes.get(fold(name))
+    if is_information(node):
+        from everview.frontends.sql.showing import information
+
+        return information(node, context)
+    name = stored_name(node, context)
+    cte = context.ctes.get(fold(name)) if node.args.get("db") is None else None
     if cte is not None:
         return cte
     known = list(context.catalog.names())
@@ -117,7 +122,9 @@ def _subquery(node: exp.Subquery, context: QueryContext) -> NamedRows:
     if isinstance(node.this, (exp.Table, exp.Subquery)) and not isinstance(node.this.this, exp.Query):
         return _bracketed(node, context)
     context.only(node, "this", "alias", "joins", "pivots", "with_", "order", "limit", "offset")
-    if isinstance(node.this, exp.Pivot):
+    if isinstance(node.this, exp.Pivot) and node.this.args.get("unpivot"):
+        bound = unpivots.of_statement(node.this, relation_of(node.this.this, context, None), context)
+    elif isinstance(node.this, exp.Pivot):
         inner = pivots.of_statement(node.this, context, _columns_of(node.this, context))
         bound = query(inner, context)
     else:
@@ -178,6 +185,11 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
     if name in TABLE_FUNCTIONS:
         bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
         return named(bound, alias, context, name)
+    from everview.frontends.sql.macros import expanded_table
+
+    made = expanded_table(name, node.expressions, node, context)
+    if made is not None:
+        return named(made, alias, context, name)
     hint = "there are explode, posexplode, inline, stack, range, generate_series, TUMBLE, HOP and SESSION"
     raise context.unsupported(f"the table function {name}", node, hint)
 

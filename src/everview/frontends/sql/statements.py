@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from typing import Literal as Either
 
 from everview.frontends.sql.parameters import ParameterValues
@@ -11,7 +12,10 @@ from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
 from everview.scalars.expressions import Expression, Literal, Order
-from everview.types import Schema
+from everview.types import Field, Schema, Type
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.constraints import TableConstraint
 
 
 @dataclass(frozen=True)
@@ -25,16 +29,20 @@ class Statement:
 class CreateTable(Statement):
     """``CREATE TABLE``: columns, the names of the primary key's, and defaults by column.
 
-    The columns of the key are not nullable. `query` gives the first rows of ``CREATE TABLE … AS SELECT``.
+    The columns of the key are not nullable. `query` gives the first rows of ``CREATE TABLE … AS SELECT``. `generated`
+    has the expressions of computed columns, `comments` what is said of columns, and of the table by an empty name.
     """
 
     name: str
     schema: Schema
     primary_key: tuple[str, ...] = ()
-    defaults: dict[str, Expression] = field(default_factory=dict[str, Expression])
+    defaults: Mapping[str, Expression] = field(default_factory=dict[str, Expression])
     if_not_exists: bool = False
     or_replace: bool = False
     query: Plan | None = None
+    constraints: tuple[TableConstraint, ...] = ()
+    generated: Mapping[str, str] = field(default_factory=dict[str, str])
+    comments: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -75,11 +83,26 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
+class Select(Statement):
+    """A query to answer now. `plan` has the columns `names`, and after them columns that only `order` reads."""
+
+    plan: Plan
+    names: tuple[str, ...]
+    order: Order = ()
+
+
+@dataclass(frozen=True)
 class InsertRows(Statement):
-    """``INSERT INTO table``: the plan gives rows of all columns of the table, in their order and types."""
+    """``INSERT INTO table``: the plan gives rows of all columns of the table, in their order and types.
+
+    With `overwrite` they come in place of all rows that are there. `returning` is what the statement gives instead of
+    a count.
+    """
 
     table: str
     plan: Plan
+    overwrite: bool = False
+    returning: Select | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,7 @@ class UpdateRows(Statement):
 
     table: str
     plan: Plan
+    returning: Select | None = None
 
 
 @dataclass(frozen=True)
@@ -96,11 +120,12 @@ class DeleteRows(Statement):
 
     table: str
     plan: Plan
+    returning: Select | None = None
 
 
 @dataclass(frozen=True)
 class Merge(Statement):
-    """``MERGE INTO table``: which rows go and which come; an updated row does both.
+    """``MERGE INTO table``: which rows go and which come; an updated row does both, a row of `deleted` only goes.
 
     `matches` gives each row of the table that is to change, once for each row of the source that changes it: more
     than once is an error.
@@ -110,15 +135,8 @@ class Merge(Statement):
     removed: Plan
     added: Plan
     matches: Plan
-
-
-@dataclass(frozen=True)
-class Select(Statement):
-    """A query to answer now. `plan` has the columns `names`, and after them columns that only `order` reads."""
-
-    plan: Plan
-    names: tuple[str, ...]
-    order: Order = ()
+    deleted: Plan
+    returning: Select | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +159,155 @@ class Commit(Statement):
 @dataclass(frozen=True)
 class Rollback(Statement):
     """``ROLLBACK``."""
+
+
+# -- ALTER TABLE
+
+
+class TableAction:
+    """The root of what ALTER TABLE does."""
+
+
+@dataclass(frozen=True)
+class AddColumn(TableAction):
+    """``ADD COLUMN``; rows that are there have its default, or what it is generated as."""
+
+    field: Field
+    default: Expression | None = None
+    generated: str | None = None
+    comment: str | None = None
+    constraints: tuple[TableConstraint, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropColumn(TableAction):
+    """``DROP COLUMN``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RenameColumn(TableAction):
+    """``RENAME COLUMN name TO other``."""
+
+    name: str
+    other: str
+
+
+@dataclass(frozen=True)
+class RenameTable(TableAction):
+    """``RENAME TO other``."""
+
+    other: str
+
+
+@dataclass(frozen=True)
+class SetType(TableAction):
+    """``ALTER COLUMN name TYPE type``: every value is cast, or nothing changes."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class SetNullable(TableAction):
+    """``ALTER COLUMN name SET NOT NULL | DROP NOT NULL``."""
+
+    name: str
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class SetDefault(TableAction):
+    """``ALTER COLUMN name SET DEFAULT value``; None for ``DROP DEFAULT``."""
+
+    name: str
+    default: Expression | None
+
+
+@dataclass(frozen=True)
+class SetComment(TableAction):
+    """``COMMENT``, of a column or, by an empty name, of the table; None takes it away."""
+
+    name: str
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class AddKey(TableAction):
+    """``ADD PRIMARY KEY (columns)``."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AddConstraint(TableAction):
+    """``ADD CONSTRAINT``; refused if rows break it."""
+
+    constraint: TableConstraint
+
+
+@dataclass(frozen=True)
+class DropConstraint(TableAction):
+    """``DROP CONSTRAINT name``."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class AlterTable(Statement):
+    """``ALTER TABLE``: actions that count together; a table that is ``missing`` may be."""
+
+    table: str
+    actions: tuple[TableAction, ...]
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class CommentOn(Statement):
+    """``COMMENT ON``: of a relation, or of a column of it; None takes the comment away."""
+
+    relation: str
+    column: str
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class CreateSchema(Statement):
+    """``CREATE SCHEMA``; nothing to do if it is ``there``."""
+
+    name: str
+    there: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema(Statement):
+    """``DROP SCHEMA``; with `cascade` also what it holds. Nothing to do if it is `missing`."""
+
+    name: str
+    cascade: bool = False
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class CreateFunction(Statement):
+    """``CREATE FUNCTION``: its text is its definition."""
+
+    name: str
+    dialect: str
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropFunction(Statement):
+    """``DROP FUNCTION``; nothing to do if it is `missing`."""
+
+    name: str
+    missing: bool = False
 
 
 # -- statements that are kept by a name

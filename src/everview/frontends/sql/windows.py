@@ -7,13 +7,15 @@ from typing import Any
 
 from sqlglot import exp
 
+from everview.errors import EverviewError
 from everview.frontends.sql.aggregates import any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.written import PICKED, RANKS, SqlCall, is_user, ordering, read
 from everview.operators.aggregate.registry import aggregate_of
+from everview.plan.reaches import reaches
 from everview.plan.typing import call, coerced, is_number, literal
-from everview.scalars.expressions import Expression, Frame, Literal, Order, WindowCall
+from everview.scalars.expressions import ExcludingFrame, Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
 from everview.types import INTEGER, Type
 
@@ -31,7 +33,7 @@ def _window(node: exp.Window, site: Site) -> Expression:
     partition = tuple(untyped(expression(p, inside)) for p in base.args.get("partition_by") or ())
     order = base.args.get("order")
     by = () if order is None else ordering(order.expressions, inside)
-    frame = None if base.args.get("spec") is None else _frame(base.args["spec"], inside)
+    frame = None if base.args.get("spec") is None else _frame(base.args["spec"], by, inside)
     return _over(written, partition, by, frame, inside)
 
 
@@ -86,7 +88,7 @@ def _ranked(
     arguments, type_, nullable = _rank_arguments(written, bound, site)
     kept = None
     if written.skips_nulls:
-        if name not in PICKED:
+        if name not in (*PICKED, "lag", "lead"):
             raise site.context.unsupported(f"IGNORE NULLS in {name}", written.node)
         kept = call("is_not_null", arguments[0])
     function = {"first": "first_value", "last": "last_value", "any_value": "first_value"}.get(name, name)
@@ -126,16 +128,45 @@ def _whole(number: Expression, written: SqlCall, site: Site) -> Literal:
     raise site.context.error(f"{written.name} takes a whole number that is written down", written.node)
 
 
-def _frame(spec: exp.WindowSpec, site: Site) -> Frame:
-    site.context.only(spec, "kind", "start", "start_side", "end", "end_side")
-    unit = str(spec.args.get("kind") or "rows").lower()
-    if unit not in ("rows", "range"):
-        raise site.context.unsupported(f"a frame of {unit.upper()}", spec, "write ROWS or RANGE")
+EXCLUSIONS = ("current row", "group", "ties")
+
+
+def _frame(spec: exp.WindowSpec, by: Order, site: Site) -> Frame:
+    site.context.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
+    unit: Any = str(spec.args.get("kind") or "rows").lower()
+    if unit not in ("rows", "range", "groups"):
+        raise site.context.unsupported(f"a frame of {unit.upper()}", spec, "write ROWS, RANGE or GROUPS")
     start = _edge(spec.args.get("start"), spec.args.get("start_side"), site, spec)
     end = _edge(spec.args.get("end") or "CURRENT ROW", spec.args.get("end_side"), site, spec)
     if start == "after" or end == "before":
         raise site.context.error("a frame that is always empty", spec, "it starts before it ends")
-    return Frame(unit, None if start == "before" else start, None if end == "after" else end)  # pyright: ignore
+    low, high = None if start == "before" else start, None if end == "after" else end
+    _check_distances(unit, low, high, by, spec, site)
+    left_out: Any = str(spec.args.get("exclude") or "NO OTHERS").lower()
+    if left_out == "no others":
+        return Frame(unit, low, high)
+    if left_out not in EXCLUSIONS:
+        raise site.context.unsupported(f"EXCLUDE {left_out.upper()}", spec, "CURRENT ROW, GROUP, TIES or NO OTHERS")
+    return ExcludingFrame(unit, low, high, left_out)
+
+
+def _check_distances(unit: str, start: Any, end: Any, by: Order, spec: exp.Expr, site: Site) -> None:
+    """Refuse distances that the unit of a frame does not have, or the sort key."""
+    distances = [edge for edge in (start, end) if edge is not None and edge != 0]
+    if unit == "groups" and not by:
+        raise site.context.error("GROUPS in which order?", spec, "write ORDER BY in the window")
+    if unit != "range":
+        if any(not isinstance(edge, int) for edge in distances):
+            raise site.context.error(f"{unit.upper()} are counted in whole numbers", spec, "as in 3 PRECEDING")
+        return
+    if not distances:
+        return
+    if len(by) != 1:
+        raise site.context.error("RANGE by a distance takes one sort key", spec, "write ORDER BY with one column")
+    try:
+        reaches(by[0][0], start, end)
+    except EverviewError as error:
+        raise site.context.error(f"RANGE over {by[0][0].type}: {error.message}", spec, error.hint) from None
 
 
 def _edge(bound: Any, side: str | None, site: Site, spec: exp.Expr) -> Any:

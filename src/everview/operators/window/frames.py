@@ -57,10 +57,47 @@ class Places:
         if unit == "rows":
             low = self.starts if start is None else np.clip(self.at + start, self.starts, self.stops)
             high = self.stops if end is None else np.clip(self.at + end + 1, self.starts, self.stops)
+        elif unit == "groups":
+            low = self.starts if start is None else self._first_of(start)
+            high = self.stops if end is None else self._first_of(end + 1)
         else:
             low = self.starts if start is None else self.first_peers
             high = self.stops if end is None else self.after_peers
         return low, np.maximum(low, high)
+
+    def _first_of(self, offset: int) -> Words:
+        """The first row of the group of peers so many groups further on, within the partition."""
+        firsts = np.append(np.flatnonzero(self._peers), self.rows.shape[0])
+        groups = np.clip(self.peer_groups - 1 + offset, 0, firsts.size - 1)
+        return np.clip(firsts[groups], self.starts, self.stops)
+
+    def by_distance(self, key: Matrix, bound: Matrix, present: Flags, *, after: bool, descending: bool) -> Words:
+        """The first row of the partition whose key is not before a bound, or, with ``after``, is beyond the bound.
+
+        Rows without a key are at one end of the partition, and are not looked at.
+        """
+        known = np.append(0, np.cumsum(present))
+        count = known[self.stops] - known[self.starts]
+        rows = np.append(np.flatnonzero(present), self.rows.shape[0])
+        low = np.where(count > 0, rows[np.minimum(known[self.starts], rows.size - 1)], self.starts)
+        high = low + count
+        while (open_ := low < high).any():
+            middle = (low + high) >> 1
+            compared = _compared(key[np.minimum(middle, len(key) - 1)], bound)
+            compared = -compared if descending else compared
+            before = (compared < 0) | (after & (compared == 0))
+            low = np.where(open_ & before, middle + 1, low)
+            high = np.where(open_ & ~before, middle, high)
+        return low
+
+
+def _compared(a: Matrix, b: Matrix) -> Words:
+    """-1, 0 or 1 for each two rows of words, as the first is less, the same or greater."""
+    result = np.zeros(a.shape[0], np.int64)
+    for word in reversed(range(a.shape[1])):
+        differ = a[:, word] != b[:, word]
+        result = np.where(differ, np.where(a[:, word] < b[:, word], -1, 1), result)
+    return result
 
 
 def _changes(rows: Matrix, words: int) -> Flags:

@@ -32,6 +32,7 @@ COPIES = ("lag", "lead", "first_value", "last_value", "nth_value")
 NEVER_NULL = (*RANKS, "count")
 NONE = 1 << 62  # above all ranks
 BLOCK = 1 << 12  # rows at a time, so that what is laid out densely stays small
+Spans = list[tuple[Words, Words]]  # (first, end) of each row, span by span
 
 
 @dataclass(frozen=True)
@@ -57,39 +58,61 @@ class Over:
             return _RANKED[self.function](self, places)
         if self.function in ("lag", "lead"):
             return self._shifted(places, schema)
-        low, high = places.frame(self.unit, self.start, self.end)
+        spans = self.spans(places, schema)
         if self.function in COPIES:
-            return self._copied(places, schema, *self._place(places, schema, low, high))
+            return self._copied(places, schema, *self._place(places, schema, spans))
         if self.function in ("min", "max"):
-            return self._copied(places, schema, *_extreme(self, places, schema, low, high, context))
-        return _added_up(self, places, schema, low, high)
+            return self._copied(places, schema, *_extreme(self, places, schema, spans, context))
+        return _added_up(self, places, schema, spans)
+
+    def spans(self, places: Places, schema: Schema) -> Spans:
+        """The frame of each row, as spans of rows in order that have no row in common."""
+        return [places.frame(self.unit, self.start, self.end)]
 
     def reads_values(self, schema: Schema) -> bool:
         """Whether the function compares values of a type whose words are not in the order of the values."""
         return self.function in ("min", "max") and not schema.fields[self.fields[0]].type.ordered
 
     def _shifted(self, places: Places, schema: Schema) -> Matrix:
-        rows = places.at - self.number if self.function == "lag" else places.at + self.number
-        there = (rows >= places.starts) & (rows < places.stops)
+        if self.skips and self.number:
+            rows, there = self._shifted_over_nulls(places, schema)
+        else:
+            rows = places.at - self.number if self.function == "lag" else places.at + self.number
+            there = (rows >= places.starts) & (rows < places.stops)
         out = self._copied(places, schema, rows, there)
         if len(self.fields) > 1:
             other = _widened(places.rows[:, schema.words(self.fields[1])], schema.fields[self.fields[1]], self.result)
             out = np.where(there[:, None], out, other)
         return out
 
-    def _place(self, places: Places, schema: Schema, low: Words, high: Words) -> tuple[Words, Flags]:
-        """The row of each frame whose value is the result, and a mask of rows whose frame has one."""
-        if self.function == "nth_value":
-            rows = low + self.number - 1
-            return rows, rows < high
-        if not self.skips:
-            return (low if self.function == "first_value" else high - 1), low < high
+    def _shifted_over_nulls(self, places: Places, schema: Schema) -> tuple[Words, Flags]:
+        """The row so many values before or after each row, of those that are not NULL, and a mask of where it is."""
         present = _present(places.rows, schema, self.fields[0])
-        if self.function == "first_value":
-            rows = _next_present(present)[np.minimum(low, present.size - 1)]
-            return rows, (low < high) & (rows < high)
-        rows = _last_present(present)[np.maximum(high - 1, 0)]
-        return rows, (low < high) & (rows >= low)
+        known = np.append(0, np.cumsum(present))
+        forward = (self.function == "lead") == (self.number > 0)
+        steps = abs(self.number)
+        number = known[places.at + 1] + steps - 1 if forward else known[places.at] - steps
+        there = (number < known[places.stops]) & (number >= known[places.starts])
+        rows = np.append(np.flatnonzero(present), 0)
+        return rows[np.where(there, number, 0)], there
+
+    def _place(self, places: Places, schema: Schema, spans: Spans) -> tuple[Words, Flags]:
+        """The row of each frame whose value is the result, and a mask of rows whose frame has one."""
+        count = places.rows.shape[0]
+        chosen = _present(places.rows, schema, self.fields[0]) if self.skips else np.ones(count, np.bool_)
+        known = np.append(0, np.cumsum(chosen))
+        counts = [known[high] - known[low] for low, high in spans]
+        whole = sum(counts[1:], counts[0])
+        number = whole if self.function == "last_value" else np.full(count, 1, np.int64)
+        number = np.full(count, self.number, np.int64) if self.function == "nth_value" else number
+        there = (number >= 1) & (number <= whole)
+        rows = np.append(np.flatnonzero(chosen), 0)
+        found = np.zeros(count, np.int64)
+        for (low, _), held in zip(spans, counts, strict=True):
+            here = (number >= 1) & (number <= held)
+            found = np.where(here, rows[np.where(here, known[low] + number - 1, 0)], found)
+            number = number - held
+        return found, there
 
     def _copied(self, places: Places, schema: Schema, rows: Words, there: Flags) -> Matrix:
         """The first argument in other rows; NULL where there is none."""
@@ -97,6 +120,52 @@ class Over:
         words = _widened(places.rows[:, schema.words(self.fields[0])], source, self.result)
         copied = words[np.where(there, rows, 0)]
         return np.where(there[:, None], copied, np.array(self.result.type.null_words(), np.int64))
+
+
+@dataclass(frozen=True)
+class FramedOver(Over):
+    """A window function over a frame of RANGE by distance, or one without some of its rows.
+
+    ``key`` is the field that rows are sorted by, ``low`` and ``high`` those with the values at which a row's frame
+    starts and ends, of the same type; -1 where there is no distance. ``exclude`` says which rows are left out.
+    """
+
+    key: int = -1
+    low: int = -1
+    high: int = -1
+    descending: bool = False
+    exclude: str = ""
+
+    def spans(self, places: Places, schema: Schema) -> Spans:
+        """The frame of each row, without what is left out."""
+        low, high = places.frame(self.unit, self.start, self.end)
+        if self.low >= 0:
+            low = self._edge(places, schema, self.low, places.first_peers, after=False)
+        if self.high >= 0:
+            high = self._edge(places, schema, self.high, places.after_peers, after=True)
+        return self._kept(places, low, np.maximum(low, high))
+
+    def _edge(self, places: Places, schema: Schema, field: int, peers: Words, *, after: bool) -> Words:
+        """Where frames start or end by distance; of a row without a key, with its peers."""
+        present = _present(places.rows, schema, self.key)
+        key, bound = (places.rows[:, schema.words(place)] for place in (self.key, field))
+        rows = places.by_distance(key, bound, present, after=after, descending=self.descending)
+        beyond = ~_present(places.rows, schema, field)  # further than the type of the key reaches
+        distance = self.end if after else self.start
+        rows = np.where(beyond, places.starts if (distance or 0) < 0 else places.stops, rows)
+        return np.where(present, rows, peers)
+
+    def _kept(self, places: Places, low: Words, high: Words) -> Spans:
+        if not self.exclude:
+            return [(low, high)]
+        first, after = (
+            (places.at, places.at + 1) if self.exclude == "current row" else (places.first_peers, places.after_peers)
+        )
+        before = low, np.clip(first, low, high)
+        behind = np.clip(after, low, high), high
+        if self.exclude != "ties":
+            return [before, behind]
+        return [before, (np.clip(places.at, low, high), np.clip(places.at + 1, low, high)), behind]
 
 
 def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
@@ -112,16 +181,6 @@ def _present(rows: Matrix, schema: Schema, field: int) -> Flags:
     if not column.nullable:
         return np.ones(rows.shape[0], np.bool_)
     return rows[:, schema.words(field).start] != column.type.null_words()[0]
-
-
-def _next_present(present: Flags) -> Words:
-    """For each row the first present row from there on; the number of rows if there is none."""
-    rows = np.where(present, np.arange(present.size), present.size)
-    return np.minimum.accumulate(rows[::-1])[::-1]
-
-
-def _last_present(present: Flags) -> Words:
-    return np.maximum.accumulate(np.where(present, np.arange(present.size), -1))
 
 
 # -- ranks
@@ -174,16 +233,14 @@ _RANKED: dict[str, Callable[[Over, Places], Matrix]] = {
 # -- least and greatest
 
 
-def _extreme(
-    over: Over, places: Places, schema: Schema, low: Words, high: Words, context: Context
-) -> tuple[Words, Flags]:
+def _extreme(over: Over, places: Places, schema: Schema, spans: Spans, context: Context) -> tuple[Words, Flags]:
     """A row of the frame with the least or greatest value, and where there is one that is not NULL."""
     (field,) = over.fields
     ranks = _ranks(places.rows, schema, field, context)
     one_of = np.zeros(ranks.max(initial=0) + 1, np.int64)
     one_of[ranks] = places.at
     ranks = np.where(_present(places.rows, schema, field), ranks if over.function == "min" else -ranks, NONE)
-    extremes = _least(ranks, low, high)
+    extremes = np.minimum.reduce([_least(ranks, low, high) for low, high in spans])
     there = extremes != NONE
     return one_of[np.abs(np.where(there, extremes, 0))], there
 
@@ -232,7 +289,7 @@ def _least(ranks: Words, low: Words, high: Words) -> Words:
 # -- added up
 
 
-def _added_up(over: Over, places: Places, schema: Schema, low: Words, high: Words) -> Matrix:
+def _added_up(over: Over, places: Places, schema: Schema, spans: Spans) -> Matrix:
     call = Call(over.function, over.fields)
     wanted = slots(schema, (call,))
     weigh = Weigh(Layout(schema), (), wanted)
@@ -244,10 +301,11 @@ def _added_up(over: Over, places: Places, schema: Schema, low: Words, high: Word
     width = wanted[-1].places.stop
     known = {slot.need: slot.places for slot in wanted}
     parts: list[Matrix] = []
-    for start in range(0, low.size, BLOCK):
+    for start in range(0, places.rows.shape[0], BLOCK):
         span = slice(start, start + BLOCK)
-        dense = np.zeros((low[span].size, width), np.int64)
-        dense[:, used] = running[high[span]] - running[low[span]]
+        dense = np.zeros((places.at[span].size, width), np.int64)
+        for low, high in spans:
+            dense[:, used] += running[high[span]] - running[low[span]]
         parts.append(FINISHED[call.function](call, over.result, Sums(dense, known, schema)))
     return np.concatenate(parts)
 

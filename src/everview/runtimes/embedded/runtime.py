@@ -87,6 +87,7 @@ class Embedded(Epochs):
         self._check_functions, self._as_is, self._every, self._reuse = check_functions, as_is, every, adopt
         self.tables = dict(tables or {})
         self.views: dict[str, CircuitView] = {}
+        self.judge: Callable[[Mapping[str, Batch]], None] | None = None  # raises for changes that must not be
         program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None, reuse=adopt)
         context = Context(Dictionary(), dict(program.circuit.functions), check_functions)
         self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
@@ -241,7 +242,8 @@ class Embedded(Epochs):
         """`tick` with rows that are encoded already, since a mark in the dictionary; listeners are told nothing.
 
         With the tick is kept how far sources have been read, by name: both count, or neither. ``done`` is called as
-        soon as it counts, and perhaps once more, if an exception cuts it short.
+        soon as it counts, and perhaps once more, if an exception cuts it short. `judge`, if there is one, may refuse
+        the tick by what it changes in views.
         """
         if self.ending is not None or self._refusal is not None or self._made != forks():
             self._require_open()
@@ -250,6 +252,8 @@ class Embedded(Epochs):
         self.ending = partial(self.abandon, mark)
         try:
             outputs = self.compute(cells)
+            if self.judge is not None:
+                self.judge(outputs)
             if self.durable is None and not offsets:
                 self.publish(partial(done, outputs))
             else:

@@ -1,0 +1,119 @@
+"""Frames of windows, drawn at random, are as DuckDB has them after every tick; and the oracle agrees."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import re
+from typing import Any
+
+import duckdb
+import pytest
+
+import everview as ev
+from everview.errors import SqlError
+
+KEYS = ("k", "k", "f", "d", "ts", "p")
+FRAMES = (
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING",
+    "RANGE BETWEEN 2 PRECEDING AND CURRENT ROW", "RANGE BETWEEN 1 PRECEDING AND 3 FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING", "RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING",
+    "RANGE BETWEEN 3 PRECEDING AND 1 PRECEDING", "RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING", "GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING",
+    "GROUPS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+)  # fmt: skip
+EXCLUDED = ("", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES")
+ADDED = ("sum(x)", "count(x)", "min(x)", "max(x)", "avg(x)")
+PICKED = ("first_value(x{})", "last_value(x{})", "nth_value(x, 2{})")
+SHIFTED = ("lag(x{})", "lead(x, 2, 77{})")
+
+
+def drawn(chance: random.Random) -> tuple[str, str]:
+    """A query in DuckDB's spelling, and in Spark's."""
+    key, frame = chance.choice(KEYS), chance.choice(FRAMES)
+    order = f"{key} {chance.choice(('ASC', 'DESC'))} NULLS {chance.choice(('FIRST', 'LAST'))}"
+    if frame.startswith("RANGE") and key in ("d", "ts"):
+        unit = "DAY" if key == "d" else "HOUR"
+        frame = re.sub(r"(\d)", rf"INTERVAL \1 {unit}", frame)
+    excluded, call = chance.choice(EXCLUDED), chance.choice(ADDED)
+    if not frame.startswith("RANGE"):
+        kind = chance.choice(("added", "picked", "shifted"))
+        call = chance.choice(ADDED if kind == "added" else PICKED if kind == "picked" else SHIFTED)
+        frame = "" if kind == "shifted" else f"{frame}{excluded}"
+        order += ", x NULLS FIRST, f, d, ts, p, k"
+    else:
+        frame += excluded
+    skips = chance.random() < 0.5
+    duck = call.format(" IGNORE NULLS" if skips else "")
+    spark = call.format("") + (" IGNORE NULLS" if skips and "{" in call else "")
+    window = f"OVER (PARTITION BY g ORDER BY {order} {frame})"
+    return tuple(f"SELECT g, k, x, {said} {window} AS r FROM t" for said in (duck, spark))  # pyright: ignore
+
+
+def row(chance: random.Random) -> tuple[Any, ...]:
+    def some(value: Any) -> Any:
+        return value if chance.random() > 0.2 else None
+
+    day, hour = dt.date(2020, 1, chance.randint(1, 9)), dt.datetime(2020, 1, 1, chance.randint(0, 9))
+    f, numbers = some(chance.choice((0.0, 1.0, 2.5, 4.0))), [some(chance.randint(-1, 6)) for _ in range(3)]
+    return chance.randint(0, 1), numbers[0], numbers[1], f, some(day), some(hour), numbers[2]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_as_in_duckdb(seed: int) -> None:
+    chance = random.Random(seed)
+    db, duck = ev.connect(), duckdb.connect()
+    duck.execute("SET default_null_order='nulls_first_on_asc_last_on_desc'")
+    for run in (db.sql, duck.execute):
+        run("CREATE TABLE t (g INT, k INT, x INT, f DOUBLE, d DATE, ts TIMESTAMP, p DECIMAL(8, 2))")
+    queries = [drawn(chance) for _ in range(12)]
+    for number, (_, text) in enumerate(queries):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} AS {text}")
+    held: list[tuple[Any, ...]] = []
+    for _ in range(4):
+        changes = list[tuple[tuple[Any, ...], int]]()
+        for _ in range(chance.randint(1, 12)):
+            if held and chance.random() < 0.4:
+                changes.append((held.pop(chance.randrange(len(held))), -1))
+            else:
+                held.append(row(chance))
+                changes.append((held[-1], 1))
+        db.apply({"t": changes})
+        duck.execute("DELETE FROM t")
+        duck.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", held)
+        for number, (text, _) in enumerate(queries):
+            assert _sorted(db.view(f"v{number}").rows()) == _sorted(duck.execute(text).fetchall()), text
+    assert db.verify()
+
+
+def _sorted(rows: list[tuple[Any, ...]]) -> list[Any]:
+    return sorted(((*r[:3], None if r[3] is None else float(r[3])) for r in rows), key=repr)
+
+
+def test_at_the_ends_of_a_type() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k BIGINT); INSERT INTO t VALUES (9223372036854775807), (9223372036854775800), (NULL), (0)")
+    text = "SELECT k, count(*) OVER (ORDER BY k RANGE BETWEEN {} PRECEDING AND {} FOLLOWING) AS n FROM t"
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {text.format(10, 10)}")
+    db.sql(f"CREATE MATERIALIZED VIEW w AS {text.replace('PRECEDING', 'FOLLOWING').format(1, 10)}")
+    assert [n for _, n in sorted(db.view("v").rows(), key=repr)] == [1, 2, 2, 1]
+    assert [n for _, n in sorted(db.view("w").rows(), key=repr)] == [0, 1, 0, 1]
+    assert db.verify()
+
+
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        ("ORDER BY s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW", "no distance of STRING"),
+        ("ORDER BY k RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW", "no interval of INTEGER"),
+        ("ORDER BY k, s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW", "one sort key"),
+        ("ORDER BY k ROWS BETWEEN 1.5 PRECEDING AND CURRENT ROW", "whole numbers"),
+        ("PARTITION BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW", "GROUPS"),
+        ("ORDER BY k ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW", "always empty"),
+    ],
+)
+def test_mistakes_are_told(window: str, said: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k INT, s STRING)")
+    with pytest.raises(SqlError, match=said):
+        db.sql(f"SELECT sum(k) OVER ({window}) FROM t")

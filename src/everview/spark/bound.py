@@ -175,4 +175,7 @@ def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collectio
 
 def _table(spec: SourceSpec) -> Table:
     """How the runtime keeps a source; an order that is not a column of the rows counts within a batch only."""
-    return Table(spec.key, spec.row_order) if spec.keyed else Table()
+    if not spec.keyed:
+        return Table()
+    # Only operations delete by key; without an order in the rows, what comes late is not noticed anyway.
+    return Table(spec.key, spec.row_order, tombstones=spec.changes == "cdc" and spec.row_order is not None)

@@ -19,7 +19,7 @@ from everview.errors import DefinitionError
 from everview.runtimes.embedded.durable import contents, fingerprints
 from everview.runtimes.embedded.hydrate import HydrationPlan, hydration, new_nodes
 from everview.runtimes.embedded.reshape import Refusal, Reshape
-from everview.runtimes.tables import Table
+from everview.runtimes.tables import TOMBSTONES, Table
 from everview.traces.store import Manifest
 from everview.types import Schema
 
@@ -87,7 +87,7 @@ class TurnPlan:
                 said["trace"],
                 Schema.parse(said["schema"]),
                 circuit.layout(circuit.sources[name]).schema,
-                self.tables[name].key,
+                self.tables[name.removesuffix(TOMBSTONES)].key,
             )
             for name, said in self.said("tables").items()
             if said is not None and now.get(name) is not None and said != now[name]
@@ -132,7 +132,7 @@ class TurnPlan:
     def refusals(self) -> Iterator[Refusal]:
         """Why the program cannot go on from this state, as far as that is known without reading rows."""
         sources = self.program.circuit.sources
-        known = {*self.fed, *self.said("tables")}
+        known = {*self.fed, *(name for name in self.said("tables") if not name.endswith(TOMBSTONES))}
         shards = self.manifest.meta.get("shards", self.program.shards)
         if shards != self.program.shards:
             yield f"the state has {shards} shards, not {self.program.shards}", "leave shards out to open it"

@@ -31,7 +31,7 @@ def _fingerprints(
     for node_id in circuit.order():
         node = circuit[node_id]
         if node_id not in texts:
-            texts[node_id] = _text(node)
+            texts[node_id] = node_text(node)
         parts = [texts[node_id]]
         match node:
             case Import():
@@ -55,7 +55,7 @@ def _fingerprints(
     return prints
 
 
-def _text(node: Node) -> str:
+def node_text(node: Node) -> str:
     """The text of a node by itself, without its inputs."""
     made = repr(node.operator) if isinstance(node, Apply) else title(node)
     return f"{made}\n" if isinstance(node, Sink | Child) else f"{made}\n{node.output!r}"

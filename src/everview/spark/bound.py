@@ -31,11 +31,12 @@ class BoundSource:
     keep: bool
     files: PathFrame | None = None  # what the frame was made of
 
-    def now(self) -> DataFrame:
-        """The frame, over the files that are there now."""
+    def now(self, *, again: bool) -> DataFrame:
+        """The frame, over the files that are there now; what a given frame has is read first, and it must be there."""
         if self.files is not None:
             return self.files.read(self.frame.sparkSession)
-        relist(self.frame)
+        if again:
+            relist(self.frame)
         return self.frame
 
     @property
@@ -151,7 +152,7 @@ class BoundSources:
         """
         read, fed = (set[str](offsets.get(key, ())) for key in (STATIC, GIVEN))
         due = {
-            name: bound.now()
+            name: bound.now(again=name in read)
             for name, bound in self.by_name.items()
             if not bound.streaming and name not in given and _is_due(name, bound, read, fed, again)
         }

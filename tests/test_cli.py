@@ -88,6 +88,27 @@ def test_run_explain_verify(spark: SparkSession, file: Path, monkeypatch: pytest
     assert "lacks 1 row" in differing.stdout
 
 
+def test_a_changed_file_is_planned_first_and_then_goes_on(spark: SparkSession, file: Path) -> None:
+    new = everview_("run", file, "--dry-run")
+    assert (new.exit_code, new.output) == (0, "the state is new: all is computed\n")
+    assert not (file.parent / "state").exists()
+    everview_("run", file, "--once")
+    counted = FILE.replace("SUM(amount) AS total", "COUNT(*) AS orders").replace("by_shop", "counted")
+    counted = counted.replace("amount BIGINT", "amount DECIMAL(20,0), city STRING")
+    file.write_text(counted)
+    planned = everview_("run", file, "--dry-run")
+    assert planned.exit_code == 0
+    assert "view counted: new" in planned.output
+    assert "view by_shop: dropped" in planned.output
+    assert 'source orders: column "city" is new, NULL in the rows held; column "amount" was BIGINT' in planned.output
+    assert everview_("run", file, "--once").exit_code == 0
+    assert everview_("verify", file).exit_code == 0
+    file.write_text(counted.replace("amount DECIMAL(20,0)", "amount INTEGER"))
+    refused = everview_("run", file, "--dry-run")
+    assert refused.exit_code == 1
+    assert 'column "amount" is INTEGER, and the rows held have DECIMAL(20,0)' in refused.output.replace("\n", "")
+
+
 def test_a_bad_row_in_a_stream_is_a_sentence(spark: SparkSession, file: Path) -> None:
     arrive(file.parent, '{"id": null, "shop": "[red]", "amount": 4}')
     ran = everview_("run", file)

@@ -57,12 +57,23 @@ def run(
         typer.Option("--once/--forever", help="Take in what is there and end, or follow the streams until stopped."),
     ] = None,
     state: State = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what a changed file keeps, computes and drops of the state, and end."),
+    ] = False,
 ) -> None:
     """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once.
+
+    A file that was changed goes on from the state as far as that means the same; --dry-run says beforehand what that
+    takes, and ends with 1 if it cannot be done.
 
     Ctrl-C or SIGTERM ends it after the epoch under way, a second one at once; the state is whole in any case. It ends
     with 0 if it was to run --forever, else with 130 or 143: not all was taken in.
     """
+
+    if dry_run:
+        _plan_change(file, state)
+        return
 
     def work() -> None:
         from everview.spark.running import run as run_pipeline
@@ -80,6 +91,17 @@ def run(
         if not ended:  # what still runs goes with the process
             end_within(LINGERING, code)
     raise typer.Exit(code)
+
+
+def _plan_change(file: Path, state: Path | None) -> None:
+    with _told():
+        from everview.spark.files import opened
+
+        with opened(file, state) as opening:
+            planned = opening.pipeline.plan_change()
+            typer.echo(str(planned))
+    if not planned.possible:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -53,18 +53,24 @@ def commands(rows: list[Command], *, whole: bool = False) -> Commands:
 class Model:
     """A table as a dictionary of rows by key."""
 
-    def __init__(self, ordered: bool) -> None:
+    def __init__(self, ordered: bool, remembering: bool = False) -> None:
         self.rows: dict[tuple[str | None, int], Row] = {}
-        self.ordered = ordered
+        self.deletes: dict[tuple[str | None, int], int] = {}  # the order of the last, where it was the last command
+        self.ordered, self.remembering = ordered, remembering
 
     def apply(self, given: list[Command], *, whole: bool = False) -> None:
         last: dict[tuple[str | None, int], Command] = {}
+        if self.remembering and not whole:
+            given = [c for c in given if c[1] >= self.deletes.get((c[0][0], c[0][2]), c[1])]
         for row, order, weight in sorted(given, key=lambda c: c[1]):  # stable, so by arrival among equals
             last[row[0], row[2]] = row, order, weight
         if whole:
             self.rows = {key: row for key, (row, _, weight) in last.items() if weight > 0}
             return
         for key, (row, order, weight) in last.items():
+            self.deletes.pop(key, None)
+            if weight < 0:
+                self.deletes[key] = order
             old = self.rows.get(key)
             if self.ordered and old is not None and old[3] is not None and order < old[3]:
                 continue
@@ -98,7 +104,7 @@ class Tasks:
 
     def tick(self, changes: dict[str, Commands]) -> None:
         program = self.run.program
-        (at,) = program.circuit.sources.values()
+        at = program.circuit.sources["t"]
         schema = Schema.parse(COLUMNS)
 
         def frame(_: Any) -> Any:
@@ -126,11 +132,12 @@ def runs(table: Table) -> Iterator[list[Any]]:
         yield [one, three, Tasks(run)]
 
 
-@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("how", ["as they come", "ordered", "remembering"])
 @given(ticks=ticks)
-def test_puts_deletes_and_snapshots(ordered: bool, ticks: list[tuple[list[Command], bool]]) -> None:
-    model = Model(ordered)
-    with runs(Table(("name", "k"), "at" if ordered else None)) as ways:
+def test_puts_deletes_and_snapshots(how: str, ticks: list[tuple[list[Command], bool]]) -> None:
+    ordered, remembering = how != "as they come", how == "remembering"
+    model = Model(ordered, remembering)
+    with runs(Table(("name", "k"), "at" if ordered else None, remembering)) as ways:
         for given_, whole in ticks:
             model.apply(given_, whole=whole)
             for run in ways:
@@ -138,6 +145,17 @@ def test_puts_deletes_and_snapshots(ordered: bool, ticks: list[tuple[list[Comman
                 assert sorted(run.view("all").rows(), key=repr) == sorted(model.rows.values(), key=repr)
                 assert sum(n for _, n, _ in run.view("by name").rows()) == len(model.rows)
                 assert len(run.table("t")) == len(model.rows)
+
+
+@given(st.permutations([(order, order % 4 != 3) for order in range(8)]), st.lists(st.integers(1, 3), min_size=8))
+def test_with_tombstones_the_order_of_arrival_does_not_matter(
+    changes: list[tuple[int, bool]], sizes: list[int]
+) -> None:
+    run = Embedded(incrementalize(circuit()), tables={"t": Table(("name", "k"), "at", tombstones=True)})
+    for size in sizes:
+        batch, changes = changes[:size], changes[size:]
+        run.tick({"t": commands([(("a", str(at), 1, at), at, 1 if puts else -1) for at, puts in batch])})
+    assert run.view("all").rows() == []  # the last change, of order 7, was a delete
 
 
 @given(ticks=st.lists(st.lists(st.tuples(keys, st.integers(-2, 2)), max_size=5), max_size=5), shards=st.integers(1, 3))

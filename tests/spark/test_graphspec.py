@@ -102,7 +102,7 @@ def test_the_same_rows_by_a_pipeline(spark: SparkSession, tmp_path: Path) -> Non
         p.refresh(shut=spark.createDataFrame([(1,)], "id BIGINT"))
         assert {tuple(row) for row in p.view("reach").collect()} == {(0, 3), (2, 3)}
         p.verify()
-        with pytest.raises(PipelineError, match="at work"):
+        with pytest.raises(PipelineError, match="there is a view reach already"):
             p.graph(SPEC, providers={"Open": Even()})
 
 

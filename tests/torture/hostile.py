@@ -476,6 +476,7 @@ def calls() -> dict[str, Call]:
         "circuit.user_functions": _of("circuit", "user_functions", 0),
         "circuit.function": _of("circuit", "function", abs, "columns", None),
         "circuit.sink": _of("circuit", "sink", "x", OTHER, keep=True, positive=False),
+        "circuit.drop_sink": _of("circuit", "drop_sink", "out"),
         "circuit.connect": _of("circuit", "connect", 0, 0, OTHER),
         "circuit.delay": _of("circuit", "delay", OTHER),
         "circuit.enter": _of("circuit", "enter", OTHER),

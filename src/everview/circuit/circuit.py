@@ -122,12 +122,14 @@ class Circuit:
             raise unknown_name("sink", name, self._named["sink"])
         del self._known[self._nodes[self._named["sink"].pop(name)]]
 
+    @inside
     def mark(self) -> CircuitMark:
         """What is built by now, for `back_to`."""
         named = {kind: dict(names) for kind, names in self._named.items()}
         children = tuple((node.circuit, node.circuit.mark()) for node in self._nodes if isinstance(node, Child))
         return CircuitMark(tuple(self._nodes), dict(self._known), named, dict(self.functions), children)
 
+    @inside
     def back_to(self, mark: CircuitMark) -> None:
         """Forget what was built since a mark; streams of it must not be used any more."""
         self._nodes, self._known = list(mark.nodes), dict(mark.known)

@@ -42,7 +42,7 @@ def _fingerprints(
     for node_id in circuit.order():
         node = circuit[node_id]
         if node_id not in texts:
-            texts[node_id] = _text(node)
+            texts[node_id] = node_text(node)
         parts = [texts[node_id]]
         match node:
             case Import():
@@ -66,7 +66,7 @@ def _fingerprints(
     return prints
 
 
-def _text(node: Node) -> str:
+def node_text(node: Node) -> str:
     """The text of a node by itself, without its inputs."""
     if isinstance(node, Apply):
         return node.operator.text

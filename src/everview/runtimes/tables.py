@@ -6,7 +6,9 @@ for a delete. `Resolver.change` turns commands into the change of the table, giv
 
 - by key, the last put takes the place of the row that is there; a delete removes it, and one of nothing does nothing;
 - a command whose order lies before that of the row it would replace comes too late, and is passed over;
-- a snapshot says all that the table holds: the change is what it has more, less what it has no more.
+- a snapshot says all that the table holds: the change is what it has more, less what it has no more;
+- a table may remember deletes, in a table of `TOMBSTONES` beside it: then a put whose order lies before that of the
+  last delete of its key comes too late as well, and does not bring the key back.
 
 The rows of a change stand in the order of the table's trace, key first, and keep it: `Resolver.cells` hands them to the
 index of the table as its output, so that nothing is sorted again, and to the source with their words put back.
@@ -14,7 +16,7 @@ index of the table as its output, so that nothing is sorted again, and to the so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, inputs_of
 from everview.circuit.program import Program
 from everview.codes import Dictionary, encode
@@ -33,7 +36,7 @@ from everview.kernels.resolve import BY_WEIGHT, DELETES, NO_ORDER, PUTS, resolve
 from everview.operators.index import Index
 from everview.operators.operator import word_columns
 from everview.traces.view import Batches, TraceView
-from everview.types import Schema
+from everview.types import BIGINT, Field, Schema
 from everview.types.words import Matrix, Words
 
 ORDER, ARRIVAL, WEIGHT = "_order", "_arrival", "_weight"
@@ -47,6 +50,23 @@ class Table:
 
     key: tuple[str, ...] = ()
     order: str | None = None
+    tombstones: bool = False  # whether deletes are remembered, with their order
+
+
+TOMBSTONES = " (deleted)"  # what the name of a table that remembers the deletes of another ends in
+
+
+def with_tombstones(circuit: Circuit, tables: Mapping[str, Table]) -> dict[str, Sequence[str]]:
+    """The keys of all tables of a circuit, where those that remember deletes are given a source for that."""
+    keys: dict[str, Sequence[str]] = {name: table.key for name, table in tables.items()}
+    for name, table in tables.items():
+        if table.tombstones:
+            schema = circuit.layout(circuit.sources[name]).schema
+            fields = [schema.fields[schema.index(column)] for column in table.key]
+            if name + TOMBSTONES not in circuit.sources:
+                circuit.source(name + TOMBSTONES, Schema([*fields, Field(ORDER, BIGINT, nullable=False)]))
+            keys[name + TOMBSTONES] = table.key
+    return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +108,7 @@ class Resolver:
     order: int | None = None  # the word of the trace that orders changes
     keyed: bool = True
     read: bool = True  # whether anything beside the table's index reads the source
+    tombstones: Resolver | None = None  # of the table that remembers deletes: key, then order
 
     @classmethod
     def of(cls, program: Program, name: str, table: Table) -> Resolver:
@@ -101,7 +122,16 @@ class Resolver:
         columns = tuple(word_columns(schema, fields).tolist())
         index = _index_of(program, trace, source)
         read = any(source in inputs_of(node) for at, node in enumerate(program.circuit) if at != index)
-        return cls(source, index, trace, columns, layout.key_words, order, bool(table.key), read)
+        graves = cls.of(program, name + TOMBSTONES, Table(table.key)) if table.tombstones else None
+        return cls(source, index, trace, columns, layout.key_words, order, bool(table.key), read, graves)
+
+    def resolve(self, commands: Matrix, before: Callable[[int], Any], *, whole: bool = False) -> dict[int, Matrix]:
+        """The cells that commands make; ``before`` gives the traces as they are."""
+        if self.tombstones is None or whole:
+            return self.cells(self.change(commands, before(self.trace), whole=whole))
+        commands, buried = self._bury(commands, self.tombstones, before(self.tombstones.trace))
+        cells = self.cells(self.change(commands, before(self.trace), whole=whole))
+        return cells | self.tombstones.cells(buried)
 
     def change(self, commands: Matrix, contents: TraceView, *, whole: bool = False) -> Matrix:
         """The change of the table, as a batch in the order of its trace."""
@@ -123,6 +153,28 @@ class Resolver:
         if self.order is not None:
             latest, old = self._in_time(latest, old, contents.weights(keys, self.key) != 0)
         return merge(negated(old), self._puts(latest))
+
+    def _bury(self, commands: Matrix, graves: Resolver, deletes: TraceView) -> tuple[Matrix, Matrix]:
+        """The commands that do not come before a delete of their key, and the change of what is remembered of deletes.
+
+        The last command of a key decides: a delete is remembered, and a put lets an earlier delete be forgotten.
+        """
+        if not commands.shape[0]:
+            return commands, np.empty((0, self.key + 2), np.int64)
+        keys = project(commands, self.words[: self.key])
+        held = graves.rows_of(ones(arrange(ones(keys), np.arange(self.key))), deletes)
+        if held.shape[0]:
+            both = np.concatenate([held[:, : self.key], keys[:, : self.key]])
+            ids = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+            last = np.full(ids.max() + 1, np.iinfo(np.int64).min)
+            last[ids[: held.shape[0]]] = held[:, self.key]
+            commands = commands[commands[:, -3] >= last[ids[held.shape[0] :]]]
+        width = len(self.columns)
+        latest = project(commands, np.array([*self.columns[: self.key], width, width + 1], np.int64))
+        latest = last_of_key(latest, self.key, (self.key, self.key + 1))
+        old = graves.rows_of(ones(project(latest, np.arange(self.key))), deletes)
+        new = ones(project(latest[latest[:, -1] < 0], np.arange(self.key + 1)))
+        return commands, merge(negated(old), new)
 
     def put(self, rows: Matrix, contents: Batches) -> Matrix:
         """The change that puts rows in place of those of their keys; of one key the last counts."""

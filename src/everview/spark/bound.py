@@ -11,6 +11,7 @@ from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
 from everview.plan.timed import CLOCK
 from everview.runtimes.tables import Table
+from everview.spark.paths import PathFrame, relist, rows_of
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
 from everview.types import Schema, unknown_name
@@ -29,6 +30,15 @@ class BoundSource:
     spec: SourceSpec
     frame: DataFrame
     keep: bool
+    files: PathFrame | None = None  # what the frame was made of
+
+    def now(self, *, again: bool) -> DataFrame:
+        """The frame, over the files that are there now; what a given frame has is read first, and it must be there."""
+        if self.files is not None:
+            return self.files.read(self.frame.sparkSession)
+        if again:
+            relist(self.frame)
+        return self.frame
 
     @property
     def streaming(self) -> bool:
@@ -47,8 +57,20 @@ class BoundSources:
         self._circuit, self._given = circuit, given
         self.by_name: dict[str, BoundSource] = {}
 
-    def bind(self, name: str, frame: DataFrame, *, schema: Schema | str | None, keep: bool, **style: Any) -> Stream:
-        """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes."""
+    def bind(
+        self,
+        name: str,
+        frame: DataFrame,
+        *,
+        schema: Schema | str | None,
+        keep: bool,
+        files: PathFrame | None = None,
+        **style: Any,
+    ) -> Stream:
+        """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes.
+
+        ``files`` says what the frame was made of, if that was done here.
+        """
         circuit = self._circuit
         if name in self.by_name:
             raise PipelineError(f"there is a source {name} already", hint="sources have different names")
@@ -57,15 +79,17 @@ class BoundSources:
         node = circuit.sources.get(name)
         if node is not None:
             schema = circuit.layout(node).schema
+        elif files is not None and not isinstance(schema, Schema):
+            schema = rows_of(spec_of(name, frame, corrupt=files.corrupt, **style), files)
         elif isinstance(schema, str):
             schema = Schema.parse(schema)
-        spec = spec_of(name, frame, schema=schema, **style)
+        spec = spec_of(name, frame, schema=schema, corrupt=None if files is None else files.corrupt, **style)
         if spec.changes == "snapshot" and frame.isStreaming:
             hint = 'read it as a batch frame and refresh(); a stream is made of changes: changes="upsert"'
             raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
         if not keep and spec.keyed:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
-        self.by_name[name] = BoundSource(spec, frame, keep)
+        self.by_name[name] = BoundSource(spec, frame, keep, files)
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
 
     def bind_clock(self, spark: SparkSession) -> None:
@@ -105,9 +129,20 @@ class BoundSources:
         return {name: _table(bound.spec) for name, bound in self.by_name.items() if bound.keep}
 
     @property
-    def streams(self) -> list[BoundSource]:
-        """The streaming sources, sorted by name, because Spark knows the streams of a query by their places."""
-        return [bound for _, bound in sorted(self.by_name.items()) if bound.streaming]
+    def has_streams(self) -> bool:
+        """Whether a source is a stream."""
+        return any(bound.streaming for bound in self.by_name.values())
+
+    def streams(self, offsets: Mapping[str, Any]) -> list[BoundSource]:
+        """The streaming sources in the order in which Spark has their offsets, as it knows them by their places.
+
+        Those that the state has read come first, as they were; then the others, sorted by name.
+        """
+        last = Position.known(offsets)
+        before = () if last is None else last.streams
+        names = [name for name, bound in sorted(self.by_name.items()) if bound.streaming]
+        ordered = [name for name in before if name in names] + [name for name in names if name not in before]
+        return [self.by_name[name] for name in ordered]
 
     def checked(self, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
         """Batch frames with more changes of sources, checked against the specs of these."""
@@ -128,7 +163,7 @@ class BoundSources:
         """
         read, fed = (set[str](offsets.get(key, ())) for key in (STATIC, GIVEN))
         due = {
-            name: bound.frame
+            name: bound.now(again=name in read)
             for name, bound in self.by_name.items()
             if not bound.streaming and name not in given and _is_due(name, bound, read, fed, again)
         }
@@ -154,4 +189,7 @@ def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collectio
 
 def _table(spec: SourceSpec) -> Table:
     """How the runtime keeps a source; an order that is not a column of the rows counts within a batch only."""
-    return Table(spec.key, spec.row_order) if spec.keyed else Table()
+    if not spec.keyed:
+        return Table()
+    # Only operations delete by key; without an order in the rows, what comes late is not noticed anyway.
+    return Table(spec.key, spec.row_order, tombstones=spec.changes == "cdc" and spec.row_order is not None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from everview.circuit.program import Program
 from everview.runtimes.embedded.reshape import Refusal
 from everview.runtimes.embedded.turning import TurnPlan
+from everview.runtimes.tables import TOMBSTONES
 from everview.spark.sinks import SinkSpec
 from everview.types import Schema
 
@@ -76,6 +77,7 @@ def planned_change(plan: TurnPlan, sinks: Sequence[SinkSpec]) -> PlannedChange:
     sources = {
         name: reshaped.get(name, "kept" if name in known else "new, read at the next refresh")
         for name in plan.program.circuit.sources
+        if not name.endswith(TOMBSTONES)
     }
     if not plan.changes:
         kept = dict.fromkeys(plan.program.circuit.sinks, "kept")

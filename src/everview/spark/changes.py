@@ -47,7 +47,7 @@ def normalized(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     if spec.envelope is not None:
         return from_envelope(frame, spec)
     columns = columns_of(spec.name, frame.schema)
-    row = RowColumns(spec, columns, column_of)
+    row = RowColumns(spec, columns, column_of, None if spec.corrupt is None else column_of(spec.corrupt))
     everything = F.to_json(F.struct(*map(column_of, columns)))
     match spec.changes:
         case "append" | "upsert" | "snapshot":

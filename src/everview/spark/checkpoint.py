@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from everview.errors import CorruptState, SourceError
 from everview.spark.folders import local_path
-from everview.spark.position import Position, query_of
+from everview.spark.position import HEAD, Position, query_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ def mend(checkpoint: Path, last: Position | None) -> None:
                 _drop(path, "the source is asked again")
                 _drop_later(checkpoint, done)
     for path, batch in _numbered(checkpoint / "offsets"):
-        if _is_cut(path, lines=2 + _sources(checkpoint)):
+        if _is_cut(path, lines=HEAD + _sources(checkpoint)):
             if batch == done:
                 raise _lost(path)
             if batch > done:
@@ -80,11 +80,27 @@ def _mend_metadata(checkpoint: Path, last: Position | None) -> None:
     if query_of(checkpoint) is not None:
         return
     path = checkpoint / "metadata"
-    if last is not None and Position.of(last.query, last.batch, checkpoint, last.streams) != last:
+    if last is not None and not Position.of(last.query, last.batch, checkpoint, last.streams).is_batch(last):
         return  # another query's, which is refused
     _drop(path, "the query has a new id" if last is None else "the state knows the query's id")
     if _numbered(checkpoint / "offsets"):
         path.write_text(json.dumps({"id": str(uuid4()) if last is None else last.query}))
+
+
+def make_room(checkpoint: Path, streams: int) -> None:
+    """Let Spark go on with more streams than its checkpoint knows: those that are new have no offsets yet.
+
+    Spark reads the last two batches when it starts, and refuses them if they are of another number of streams. What it
+    writes for a stream that has brought nothing is a line with a dash. Repeating this changes nothing.
+    """
+    for path, _ in _numbered(checkpoint / "offsets")[-2:]:
+        lines = path.read_text().split("\n")
+        missing = HEAD + streams - len(lines)
+        if missing > 0:
+            written = path.with_name(f".{path.name}.writing")
+            written.write_text("\n".join([*lines, *["-"] * missing]))
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # it is of the file that is replaced
+            written.replace(path)
 
 
 def _drop_later(checkpoint: Path, done: int) -> None:

@@ -84,6 +84,7 @@ class SinkModel(Model):
     path: str | None = None
     table: str | None = None
     mode: Literal["changes", "snapshot"] = "changes"
+    begin: Literal["changes", "snapshot"] = "changes"
     options: Options = {}
 
 
@@ -121,7 +122,7 @@ class Definition(Model):
     shards: Count | None = None
     partitions: Count | None = None
     place: Literal["auto", "driver", "cluster"] = "auto"
-    bad_rows: Literal["fail", "quarantine"] = "fail"
+    bad_rows: Literal["fail", "quarantine"] | None = None
     keep_epochs: Count = 1000
 
 

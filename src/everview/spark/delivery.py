@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.evolving import stored_changes
 from everview.runtimes.spark.stored import views
+from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.sinks import SinkSpec, deliver
 from everview.traces.store import State
@@ -21,6 +22,7 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Whole: TypeAlias = "Callable[[str], pa.Table | DataFrame]"  # the rows of a view
 FEW = 100_000  # rows of a view that the driver hands to Spark itself
 
 
@@ -30,19 +32,33 @@ class Delivery:
     def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec], claims: Claims) -> None:
         self._spark, self._state, self._sinks, self.claims = spark, state, sinks, claims
         self._note = state / "delivered"
+        self._beginnings = Beginnings(state)
 
     def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
         """Deliver the changes of the engine's epoch to every sink."""
         self._give(engine.epoch, changes, lambda view: self._whole(engine, view))
 
-    def _give(self, epoch: int, changes: Mapping[str, Batch], whole: Callable[[str], pa.Table | DataFrame]) -> None:
+    def _give(self, epoch: int, changes: Mapping[str, Batch], whole: Whole) -> None:
         for sink in self._sinks:
-            if sink.view in changes:
-                self.claims.take(sink, epoch)
-                deliver(self._spark, sink, epoch, changes[sink.view], partial(whole, sink.view))
-                if sink.overwritten:
-                    self.claims.mark(sink)
+            if sink.view in changes and not self._beginnings.covers(sink, epoch):
+                self._give_one(sink, epoch, changes[sink.view], whole)
         self.mark(epoch)
+
+    def _give_one(self, sink: SinkSpec, epoch: int, changes: Batch, whole: Whole) -> None:
+        self.claims.take(sink, epoch)
+        deliver(self._spark, sink, epoch, changes, partial(whole, sink.view))
+        if sink.overwritten:
+            self.claims.mark(sink)
+
+    def _begin(self, engine: Engine) -> None:
+        """Give sinks that begin with a snapshot, and have not yet begun, all rows of their views."""
+        for sink in self._sinks:
+            if self._beginnings.due(sink, engine.epoch):
+                self._beginnings.note(sink, engine.epoch, done=not engine.epoch)
+                if engine.epoch:
+                    rows = engine.run.view(sink.view).contents()
+                    self._give_one(sink, engine.epoch, rows, lambda view: self._whole(engine, view))
+                    self._beginnings.note(sink, engine.epoch, done=True)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
@@ -57,9 +73,10 @@ class Delivery:
             ) from error
 
     def again(self, engine: Engine) -> None:
-        """Deliver the last epoch once more, unless the sinks are known to have it."""
+        """Deliver the last epoch once more, unless the sinks are known to have it; new sinks may begin."""
         if engine.epoch and self._sinks and self._last() != engine.epoch:
             self.give(engine, engine.last_changes())
+        self._begin(engine)
 
     def before_turn(self, stored: State) -> None:
         """Deliver the last epoch of a state that is about to be turned to other definitions, as `again` does.

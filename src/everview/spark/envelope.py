@@ -44,13 +44,16 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
         for when, side, weight, deleted, problem in events
     ]
     tombstone = event("op").isNull() & event("before").isNull() & event("after").isNull()
+    if spec.corrupt is not None:
+        tombstone = tombstone & column_of(spec.corrupt).isNull()
     parted = frame.filter(~tombstone).select(
         F.struct(*map(column_of, columns)).alias("_original"),
         order.alias("_order"),
         F.explode(F.filter(F.array(*rows), lambda change: change.isNotNull())).alias("_change"),
     )
     change = F.col("_change")
-    row = RowColumns(spec, sides["after"], lambda name: F.col("_change.row").getField(name))
+    corrupt = None if spec.corrupt is None else F.col("_original").getField(spec.corrupt)
+    row = RowColumns(spec, sides["after"], lambda name: F.col("_change.row").getField(name), corrupt)
     problem = (change.getField("problem").isNotNull(), change.getField("problem"))
     place: tuple[Column, Sequence[Bad]] = (F.coalesce(F.col("_order"), F.lit(NULL_WORD)), ())
     if ordered:

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.errors import BadRows, CodeCollision
 from everview.plan.timed import CLOCK
@@ -26,6 +27,7 @@ from everview.spark.delivery import Delivery
 from everview.spark.describe import described
 from everview.spark.position import Position
 from everview.spark.progress import Progress, ProgressLog
+from everview.spark.shaping import UNREADABLE
 from everview.spark.sinks import quarantine
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
@@ -53,7 +55,7 @@ class PipelineEpochs:
         delivery: Delivery,
         *,
         placement: Placement,
-        bad_rows: str,
+        bad_rows: str | None,
         keep_epochs: int,
     ) -> None:
         self._spark, self._sources, self._state, self._delivery = spark, sources, state, delivery
@@ -161,14 +163,21 @@ class PipelineEpochs:
             return engine.tick(fetched.changes(), offsets, again, describe), bad
 
     def _set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> int:
-        """Refuse bad rows, or set them aside under the epoch's number, and return how many there were."""
+        """Refuse bad rows, or set them aside under the epoch's number, and return how many there were.
+
+        Unless a user has decided, rows are refused, and text that is no row is set aside.
+        """
         bad = sum(table.num_rows for table in parts)
-        if self._bad_rows == "quarantine":
+        no_row: Any = pa.scalar(UNREADABLE)
+        refused = [table.filter(pc.not_equal(table.column("reason"), no_row)) for table in parts]
+        if self._bad_rows == "quarantine" or (self._bad_rows is None and not any(map(len, refused))):
             folder = self._state.quarantine
             if bad or (folder / f"epoch={epoch:010d}").exists():
                 quarantine(str(folder), epoch, pa.concat_tables([BAD.empty_table(), *parts]))
         elif bad:
-            first = next(table.slice(0, 1).to_pylist()[0] for table in parts if table.num_rows)
+            shown = parts if self._bad_rows == "fail" else refused
+            bad = sum(map(len, shown))
+            first = next(table.slice(0, 1).to_pylist()[0] for table in shown if table.num_rows)
             many = f"{bad:,} bad row{'s' if bad > 1 else ''}"
             raise BadRows(
                 f"source {first['source']} has {many}, the first one {first['raw']}: {first['reason']}",

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
@@ -24,10 +24,11 @@ from everview.errors import EverviewError, PipelineError
 from everview.frontends.sql.files import SinkText, TableText, read_file
 from everview.spark.definition import Definition, SourceModel, defined
 from everview.spark.folders import local_path
+from everview.spark.paths import PathFrame, rows_of
 from everview.spark.pipeline import Pipeline
 from everview.spark.quiet import quiet_session
-from everview.spark.spec import SourceSpec, spec_of
-from everview.types import Schema, unknown_name
+from everview.spark.spec import spec_of
+from everview.types import unknown_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +123,8 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
             for sink in sinks:
                 to = None if sink.path is None else _located(base, sink.path)
                 options: dict[str, Any] = dict(sink.options)
-                pipeline.sink(view, format=sink.format, path=to, table=sink.table, mode=sink.mode, **options)
+                where = {"format": sink.format, "path": to, "table": sink.table}
+                pipeline.sink(view, **where, mode=sink.mode, begin=sink.begin, **options)
     return pipeline
 
 
@@ -327,13 +329,20 @@ def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
 
 
 def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> None:
-    frame = _frame(pipeline.spark, source, base)
     spoken: dict[str, Any] = {
         "key": source.key, "changes": source.changes, "op": source.op, "weight": source.weight, "order": source.order,
     }  # fmt: skip
+    if source.path is not None and source.format is not None:
+        spoken |= {"format": source.format, "stream": source.stream, "options": source.options}
+        where, columns = _there(_located(base, source.path)), source.columns
+        pipeline.source(name, path=where, schema=source.schema_, columns=columns, keep=source.keep, **spoken)
+        return
+    frame = _frame(pipeline.spark, source, base)
     schema = None
     if source.schema_ is not None or source.columns is not None:
-        schema = _rows(spec_of(name, frame, **spoken), source)
+        columns = None if source.columns is None else tuple(source.columns)
+        files = PathFrame("", source.format or "", source.schema_, columns=columns)
+        schema = rows_of(spec_of(name, frame, **spoken), files)
     pipeline.source(name, frame, schema=schema, keep=source.keep, **spoken)
 
 
@@ -357,31 +366,6 @@ def _there(path: str) -> str:
     if not _PATTERN.search(str(local)) and not local.exists():
         raise PipelineError(f"there is nothing at {local}", hint="paths are relative to the pipeline file")
     return f"file://{local}"
-
-
-def _rows(spec: SourceSpec, source: SourceModel) -> Schema:
-    """The columns of a source's rows: the chosen ones, NOT NULL where the file says so."""
-    declared = _declared(spec, source.schema_)
-    for name in source.columns or ():
-        if name not in spec.schema.names:
-            raise unknown_name("column", name, spec.schema.names)
-    return Schema(
-        replace(field, nullable=field.nullable and field.name not in declared)
-        for field in spec.schema.fields
-        if source.columns is None or field.name in source.columns
-    )
-
-
-def _declared(spec: SourceSpec, text: str | None) -> set[str]:
-    """The columns that are declared NOT NULL; a frame from files cannot say so."""
-    from pyspark.sql.types import StructType
-
-    if text is None:
-        return set()
-    columns: Any = StructType.fromDDL(text)
-    if spec.envelope is not None:
-        columns = (columns["payload"].dataType if spec.envelope == "payload" else columns)["after"].dataType
-    return {field.name for field in columns.fields if not field.nullable}
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
+from everview.spark.paths import PathOptions, framed
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.queries import compared
 from everview.spark.redefining import PipelineDefinitions
@@ -84,7 +85,7 @@ class Pipeline(Closing):
         shards: int | None = None,
         partitions: int | None = None,
         place: Place = "auto",
-        bad_rows: str = "fail",
+        bad_rows: str | None = None,
         keep_epochs: int = 1000,
         check_functions: bool = False,
         loops: LoopBounds | None = None,
@@ -93,7 +94,8 @@ class Pipeline(Closing):
 
         With a ``circuit``, `source` binds its sources to frames; without one, `source` makes them.
         ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
-        set aside. Of older epochs, ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
+        set aside; by default it fails it, unless it is text in files that Spark could not read. Of older epochs,
+        ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
         ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`.
         """
         root = local_path(os.fspath(checkpoint))
@@ -103,7 +105,8 @@ class Pipeline(Closing):
                 hint="give a path, or a file: URL, on a filesystem that every machine of the cluster shares",
             )
         _one_of("place", place, get_args(Place))
-        _one_of("bad_rows", bad_rows, BAD_ROWS)
+        if bad_rows is not None:
+            _one_of("bad_rows", bad_rows, BAD_ROWS)
         for what, given in (("keep_epochs", keep_epochs), ("shards", shards), ("partitions", partitions)):
             if given is not None and given < 1:
                 raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
@@ -136,8 +139,13 @@ class Pipeline(Closing):
     def source(
         self,
         name: str,
-        frame: DataFrame,
+        frame: DataFrame | None = None,
         *,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        stream: bool | None = None,
+        columns: str | Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
         key: str | Sequence[str] | None = None,
         changes: str = "append",
         op: str | None = None,
@@ -146,7 +154,7 @@ class Pipeline(Closing):
         schema: Schema | str | None = None,
         keep: bool = True,
     ) -> Stream:
-        """Take a source from a batch or streaming frame, whose rows are changes of one of these styles.
+        """Take a source from a batch or streaming frame, or from files, whose rows are changes of one of these styles.
 
         - ``append``: every row is new; ``weights``: a row counts as often as its weight says, which may be negative;
         - ``upsert``: a row takes the place of the one with its key; ``snapshot``: the rows are all there are;
@@ -156,7 +164,14 @@ class Pipeline(Closing):
         number that may be NULL takes twice the room. ``order`` is the column that says which of several changes of a
         key is the last; without it, the last to arrive. ``keep=False`` saves the space of the source's contents, which
         `verify` needs.
+
+        With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
+        finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
+        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
+        set aside, see `quarantined`.
         """
+        where = PathOptions(path, format, stream, columns, options)
+        frame, files = framed(self.spark, name, frame, where, schema, snapshot=changes == "snapshot")
         style = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
         with self._defining():
             if frame.isStreaming and self._streaming.active:
@@ -164,7 +179,7 @@ class Pipeline(Closing):
                     f"stream {name} cannot be added while the others are followed",
                     hint="stop() first, add it, and start() again: the others go on where they were",
                 )
-            return self._sources.bind(name, frame, schema=schema, keep=keep, **style)
+            return self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
@@ -236,10 +251,17 @@ class Pipeline(Closing):
         table: str | None = None,
         callback: Callable[[Batch, int], None] | None = None,
         mode: str = "changes",
+        begin: str = "changes",
         **options: Any,
     ) -> None:
-        """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function."""
-        made = sink_of(view, format=format, path=path, table=table, callback=callback, mode=mode, options=options)
+        """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function.
+
+        A sink that is added to a pipeline that has run gets the changes from then on; with ``begin="snapshot"``, first
+        all rows that the view has, so that the sum of its changes is the view.
+        """
+        made = sink_of(
+            view, format=format, path=path, table=table, callback=callback, mode=mode, begin=begin, options=options
+        )
         with self._defining():
             require_apart(made, self._sinks, self.path)
             self._sinks.append(made)
@@ -299,7 +321,7 @@ class Pipeline(Closing):
             given = self._sources.checked(frames)
             if token is None or engine.offsets.get(TOKEN) != token:
                 self._epochs.load(engine, given, token, again=True)
-        if self._sources.streams and not self._streaming.active:
+        if self._sources.has_streams and not self._streaming.active:
             self.start(trigger={"availableNow": True}).awaitTermination()
         return self.progress[-1] if self.progress else None
 

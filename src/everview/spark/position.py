@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from everview.errors import ForeignState
 
+HEAD = 2  # lines before the offsets of the streams: the version, and settings
 SPARK = "spark"  # under which the offsets of a state have the position
 
 
@@ -28,11 +29,14 @@ class Position:
     batch: int
     digest: str
     streams: tuple[str, ...]  # in the order in which Spark has their offsets
+    # By how many streams there were, the digest of their offsets alone: a stream that was added has none yet.
+    earlier: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def of(cls, query: str, batch: int, checkpoint: Path, streams: tuple[str, ...]) -> Position:
         """The position of a batch under way, whose offsets Spark has written to its checkpoint."""
-        return cls(query, batch, _digest(checkpoint / "offsets" / str(batch)), streams)
+        path = checkpoint / "offsets" / str(batch)
+        return cls(query, batch, _digest(path), streams, tuple(_digest(path, n) for n in range(len(streams) + 1)))
 
     @classmethod
     def known(cls, offsets: Mapping[str, Any]) -> Position | None:
@@ -63,7 +67,7 @@ class Position:
                 "its checkpoint was lost or is another's, so the sources would be read again from their start",
                 hint="restore the spark directory inside the checkpoint, or start both anew in an empty one",
             )
-        if self.streams != last.streams:
+        if self.streams[: len(last.streams)] != last.streams:
             raise ForeignState(
                 f"the state was fed by the streams {', '.join(last.streams)}, and now they are "
                 f"{', '.join(self.streams)}: Spark would take the offsets of one for those of another",
@@ -71,7 +75,7 @@ class Position:
             )
         if self.batch == last.batch + 1:
             return False
-        if self.batch == last.batch and self.digest == last.digest:
+        if self.is_batch(last):
             return True
         which = "older than" if self.batch <= last.batch else "ahead of"
         raise ForeignState(
@@ -79,6 +83,12 @@ class Position:
             f"batch {last.batch}",
             hint="restore both from the same moment, or start both anew in an empty directory",
         )
+
+    def is_batch(self, other: Position) -> bool:
+        """Whether this is the same batch, perhaps with streams that were added since, and have brought nothing."""
+        count = len(other.streams)
+        known = (self.digest, *self.earlier[count : count + 1])
+        return (self.query, self.batch) == (other.query, other.batch) and other.digest in known
 
 
 def query_of(checkpoint: Path) -> str | None:
@@ -89,8 +99,11 @@ def query_of(checkpoint: Path) -> str | None:
         return None
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, streams: int | None = None) -> str:
+    """The digest of the offsets of a batch: of all streams, or of the first few."""
     try:
-        return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+        lines = path.read_bytes().split(b"\n")
+        kept = lines if streams is None else lines[: HEAD + streams]
+        return hashlib.blake2b(b"\n".join(kept), digest_size=16).hexdigest()
     except FileNotFoundError:
         return ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Bad = tuple["Column", "Column"]  # when a row is bad, and why
+UNREADABLE: Final = "text that cannot be read"  # the reason of a row that is no row
 
 # What operations on rows are called, in lower case.
 INSERTS: Final = ("c", "r", "i", "insert", "read", "+i")
@@ -31,10 +32,14 @@ DELETES: Final = ("d", "delete", "-d", "x")
 class RowColumns:
     """The columns of a source's rows as the frame has them, by name."""
 
-    def __init__(self, spec: SourceSpec, columns: Columns, column: Callable[[str], Column]) -> None:
+    def __init__(
+        self, spec: SourceSpec, columns: Columns, column: Callable[[str], Column], corrupt: Column | None = None
+    ) -> None:
+        """``corrupt`` is the column of text that could not be read, if there is one."""
         self.spec = spec
         self.columns = columns
         self.column = column
+        self.corrupt = corrupt
 
     def value(self, field: Field, deleted: Column | None) -> Column:
         """A column in its type; in a row that deletes a key, other columns do not count."""
@@ -86,6 +91,11 @@ class RowColumns:
             yield inside, f"NULL inside {where}, where it is NOT NULL"
 
 
+def unreadable(text: Column, raw: Column) -> tuple[Bad, Column]:
+    """The test for text that Spark could not read, and what a bad row is shown as: that text, if it is it."""
+    return (text.isNotNull(), F.lit(UNREADABLE)), F.coalesce(text, raw)
+
+
 def either(a: Column, b: Column) -> Column:
     return a | b
 
@@ -101,6 +111,9 @@ def shaped(
 ) -> DataFrame:
     """The changes of rows: their values and weights, and the reasons of bad ones."""
     place, disorder = order
+    if row.corrupt is not None:
+        first, raw = unreadable(row.corrupt, raw)
+        bad = (first, *bad)
     reason = _reason([*bad, *row.faults(deleted), *disorder])
     return frame.select(
         *(row.value(field, deleted).alias(field.name) for field in row.spec.schema.fields),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Mode = Literal["changes", "snapshot"]
+Begin = Literal["changes", "snapshot"]
 Listener: TypeAlias = Callable[[Batch, int], object]
 Contents: TypeAlias = "Callable[[], pa.Table | DataFrame]"
 
@@ -65,6 +66,7 @@ class SinkSpec:
     table: str | None = None
     callback: Listener | None = None
     options: Mapping[str, str] = field(default_factory=dict[str, str])
+    begin: Begin = "changes"  # with what a sink begins that is added to a state with epochs
 
     def __str__(self) -> str:
         if self.callback is not None:
@@ -93,6 +95,7 @@ def sink_of(
     table: str | None = None,
     callback: Listener | None = None,
     mode: str = "changes",
+    begin: str = "changes",
     options: Mapping[str, Any] | None = None,
     schema: Schema | None = None,
 ) -> SinkSpec:
@@ -104,6 +107,8 @@ def sink_of(
     _one_target(view, path=path, table=table, callback=callback)
     if mode not in MODES:
         raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes" or mode="snapshot"')
+    if begin not in MODES:
+        raise SinkError(f'a sink cannot begin with "{begin}"', hint='begin="changes" or begin="snapshot"')
     if callback is not None:
         _check_callback(callback, format, mode, options)
     if path is not None and format is not None and format not in FORMATS:
@@ -120,6 +125,7 @@ def sink_of(
         table,
         callback,
         {name: str(value) for name, value in (options or {}).items()},
+        "snapshot" if begin == "snapshot" else "changes",
     )
 
 

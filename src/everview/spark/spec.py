@@ -61,6 +61,7 @@ class SourceSpec:
     order: str | None = None
     envelope: Envelope | None = None
     beside: tuple[str, ...] = ()  # the columns of an envelope, which are not of the row
+    corrupt: str | None = None  # the column of text that Spark could not read
 
     @property
     def keyed(self) -> bool:
@@ -83,6 +84,7 @@ def spec_of(
     weight: str = "_weight",
     order: str | None = None,
     schema: Schema | None = None,
+    corrupt: str | None = None,
 ) -> SourceSpec:
     """The spec of a source, checked against its frame; with a schema, the columns are matched by name."""
     style = _style(name, changes)
@@ -98,11 +100,11 @@ def spec_of(
         op = _op(name, columns, op)
     if op == "_change_type" and order is None and keys and _DELTA[0] in columns:
         order = _DELTA[0]
-    control = _control(columns, style, op, weight)
+    control = (*_control(columns, style, op, weight), corrupt)
     row = _row_columns(columns, envelope)
     chosen = _schema_of(name, [f for c, f in row.items() if c not in control]) if schema is None else schema
     outside = tuple(event_columns(columns, envelope)) if envelope else ()
-    spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope, outside)
+    spec = SourceSpec(name, chosen, keys, style, "op" if envelope else op, weight, order, envelope, outside, corrupt)
     _check(spec, columns)
     return spec
 

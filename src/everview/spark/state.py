@@ -87,7 +87,7 @@ class PipelineState:
         """Let changed definitions count at once, if the engine is open."""
         if self.current is not None:
             self._check_sinks()
-            self.engine()
+            self._delivery.again(self.engine())
 
     def _redefine(self, engine: Engine) -> None:
         self._check_definition()
@@ -122,7 +122,7 @@ class PipelineState:
     def require_own_checkpoint(self, engine: Engine, streams: tuple[str, ...]) -> None:
         """Refuse another query's checkpoint, or other streams, before Spark reads anything."""
         last, query = Position.known(engine.offsets), query_of(self.spark_checkpoint)
-        if last is not None and (query, streams) != (last.query, last.streams):
+        if last is not None and (query, streams[: len(last.streams)]) != (last.query, last.streams):
             Position(query or "a new one", 0, "", streams).is_replay_of(last)
 
     def _require_same(self) -> None:

@@ -11,7 +11,7 @@ from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
 from everview.spark.bound import BoundSources
 from everview.spark.changes import normalized
-from everview.spark.checkpoint import mend
+from everview.spark.checkpoint import make_room, mend
 from everview.spark.combined import combined, counted
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
@@ -44,7 +44,7 @@ class Streaming:
     ) -> StreamingQuery:
         """Start the query, with the lock held; ``require_sinks`` refuses sinks that are not ours."""
         engine, checkpoint = self._state.engine(), self._state.spark_checkpoint
-        streams = self._sources.streams
+        streams = self._sources.streams(engine.offsets)
         if not streams:
             raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
         if self.active:
@@ -52,6 +52,7 @@ class Streaming:
         require_sinks(engine)
         mend(checkpoint, Position.known(engine.offsets))
         self._state.require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
+        make_room(checkpoint, len(streams))
         self._epochs.load(engine, {}, None, again=False)
         self._stopping, self._failed = False, None
         specs = [bound.spec for bound in streams]

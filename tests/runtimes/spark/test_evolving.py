@@ -18,6 +18,8 @@ from everview.runtimes.spark.engine import Engine
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
 from everview.traces.store import Store
+from everview.traces.store.layout import StatePaths
+from everview.traces.store.verify import verify as verify_store
 from everview.verify import verify
 from spark.in_process import engine, tick
 
@@ -189,6 +191,36 @@ def test_columns_that_come_go_and_widen(tmp_path: Path) -> None:
         tick(run, {"t": [((7, 5, "s1", 1, "new", 0.5), 1), ((4, None, "s0", 40, None, 1.0), -1)]})
         check(run, circuit_of(more, new))
         assert (7, "new", 0.5) in run.run.view("c").rows()
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_what_reads_only_columns_that_stay_is_not_computed_again(tmp_path: Path, running: bool) -> None:
+    new = SOURCES | {"t": "id BIGINT NOT NULL, extra STRING, g INTEGER NOT NULL, v BIGINT NOT NULL"}
+    views = {"a": "sums", "b": "joined", "c": "reached"}
+    with opened(tmp_path / "s", {**views, "d": "texts"}) as run:
+        tick(run, {"t": [((i, i % 3, "x", (i + 1) % 7), 1) for i in range(9)], "u": [((1, "one"), 1)]})
+        run.durable.tidy(run.run.state)
+        tick(run, {"t": [((9, 1, "y", 0), 1)]})
+        if running:
+            run.redefine(circuit_of(views, new), TABLES, views)
+            check_moved(run, circuit_of(views, new))
+    if not running:
+        plan = opened_plan(tmp_path / "s", views, new, TABLES)
+        assert plan.views == {"a": "kept", "b": "kept", "c": "kept", "d": "dropped"}
+        assert len(plan.computed) == 1  # of the table itself
+    with opened(tmp_path / "s", views, sources=new) as run:
+        check_moved(run, circuit_of(views, new))
+    assert Store.attach(tmp_path / "s").epoch == (5 if running else 4)
+    verify_store(StatePaths(tmp_path / "s"))
+
+
+def check_moved(run: Engine, circuit: Circuit) -> None:
+    assert not any(map(len, run.last_changes().values())) or run.epoch > 3
+    check(run, circuit)
+    tick(run, {"t": [((20 + run.epoch, "new", 2, 20), 1), ((3, None, 0, 4), -1 if run.epoch == 3 else 0)]})
+    check(run, circuit)
+    run.vacuum(1)
+    check(run, circuit)
 
 
 def opened_plan(path: Path, views: Views, sources: Mapping[str, str], tables: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from everview.circuit.program import Program
@@ -52,5 +53,4 @@ class Arriving:
         node, schema = self._sources[name]
         resolver, rows = self.resolvers[node], commands.encode(schema, dictionary)
         for shard, part in enumerate(self._exchanges[name].spread(rows, self.shards)):
-            contents = state.before(shard, resolver.trace)
-            cells[shard] |= resolver.cells(resolver.change(part, contents, whole=commands.whole))
+            cells[shard] |= resolver.resolve(part, partial(state.before, shard), whole=commands.whole)

@@ -250,7 +250,7 @@ def _is_empty(path: str | Path) -> bool:
 
 
 def contents(program: Program) -> dict[str, Any]:
-    """The description of a state, by which it can be read without its circuit: views, tables, shards."""
+    """The description of a state, by which it can be read without its circuit: views, tables, sources, shards."""
     circuit = program.circuit
 
     def described(node: int | None) -> dict[str, str] | None:
@@ -258,7 +258,8 @@ def contents(program: Program) -> dict[str, Any]:
 
     views = {name: described(program.contents(name)) for name in circuit.sinks}
     tables = {name: described(program.table(name)) for name in circuit.tables}
-    return {"views": views, "tables": tables, "shards": program.shards}
+    sources = {name: str(circuit.layout(node).schema) for name, node in circuit.sources.items()}
+    return {"views": views, "tables": tables, "sources": sources, "shards": program.shards}
 
 
 def fingerprints(program: Program) -> Fingerprints:

@@ -9,9 +9,10 @@ from typing import Final
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.program import Program
+from everview.circuit.rewrite import NodeRules, rewrite
 from everview.errors import EverviewError, FunctionError, shown
 from everview.kernels.threads import keep_to
-from everview.runtimes.tables import Table
+from everview.runtimes.tables import Table, with_tombstones
 from everview.types import unknown_name
 
 MOST_SHARDS: Final = 4096
@@ -49,7 +50,9 @@ def prepared(
         if name not in circuit.sources:
             raise unknown_name("source", name, circuit.sources)
     incremental = circuit if as_is else incrementalize(circuit)
-    return Program(incremental, shards, {name: table.key for name, table in tables.items()}, reuse=reuse)
+    if as_is and any(table.tombstones for table in tables.values()):
+        incremental = rewrite(circuit, NodeRules(), checked=True)  # which gets sources that a user's has not
+    return Program(incremental, shards, with_tombstones(incremental, tables), reuse=reuse)
 
 
 def _require_names(circuit: Circuit) -> None:

@@ -48,6 +48,13 @@ class Reshape:
         told += [f'column "{name}" was {_spelled(old[name])}' for name in new if name in old and old[name] != new[name]]
         return told or ["it is stored in another way"]
 
+    @property
+    def keeps_key(self) -> bool:
+        """Whether rows are told apart by the same words as before, and so are on the same shards."""
+        old, new = _by_name(self.before), _by_name(self.after)
+        first = self.before.names[: len(self.key)] == self.key
+        return bool(self.key) and first and all(old.get(name) == new[name] for name in self.key)
+
     def refusals(self) -> Iterator[Refusal]:
         """Why the rows cannot become those of the new columns, as far as the columns alone tell."""
         old = _by_name(self.before)

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from everview.circuit.blame import views_behind
-from everview.circuit.nodes import inputs_of, reads_of
+from everview.circuit.fingerprints import fingerprints as fingerprints_of
+from everview.circuit.fingerprints import node_text
+from everview.circuit.nodes import Apply, Source, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.errors import DefinitionError
+from everview.operators.linear import Project
+from everview.operators.operator import Layout
 from everview.runtimes.embedded.durable import contents, fingerprints
 from everview.runtimes.embedded.hydrate import HydrationPlan, hydration, new_nodes
 from everview.runtimes.embedded.reshape import Refusal, Reshape
-from everview.runtimes.tables import Table
+from everview.runtimes.tables import TOMBSTONES, Table
 from everview.traces.store import Manifest
 from everview.types import Schema
 
@@ -49,14 +53,56 @@ class TurnPlan:
         return fingerprints(self.program).kept_from(self.manifest.plan)
 
     @cached_property
+    def moved(self) -> dict[str, str]:
+        """By name, the stored traces that hold the same under another: their sources have other columns now.
+
+        What reads only columns that have stayed is what it was. A trace inside a loop goes with all others there.
+        """
+        stored = self.manifest.plan.traces
+        found = {
+            new: old
+            for new, old in names_over(self.program, dict(self._texts())).items()
+            if new not in self.kept and stored.get(old) == self.program.fingerprint[new]
+        }
+        for path, inner in self.program.nested():
+            if path and not all(name in self.kept or name in found for name in inner.names.values()):
+                found = {new: old for new, old in found.items() if new not in inner.names.values()}
+        return found
+
+    def _texts(self) -> Iterator[tuple[int, str]]:
+        """The texts of sources and of projections of them, as they were with the columns that are stored."""
+        circuit = self.program.circuit
+        for each in self.reshapes:
+            source, before = circuit.sources[each.name], self._columns(each)
+            if not each.keeps_key or before is None:
+                continue  # rows may be on other shards than before
+            yield source, node_text(Source(each.name, before))
+            for node_id, node in enumerate(circuit):
+                if isinstance(node, Apply) and node.inputs == (source,) and isinstance(node.operator, Project):
+                    was = _over(node.operator, before)
+                    if was is not None:
+                        yield node_id, node_text(replace(node, operator=was))
+
+    def _columns(self, reshape: Reshape) -> Schema | None:
+        """The stored columns of a source, in their own order; a table has them with its key first."""
+        said = self.manifest.meta.get("sources", {}).get(reshape.name)
+        return reshape.before if said is None else Schema.parse(said)
+
+    @cached_property
+    def held(self) -> frozenset[str]:
+        """The names of the traces that need not be computed."""
+        return self.kept | self.moved.keys()
+
+    @cached_property
     def computed(self) -> tuple[str, ...]:
         """The names of the traces that are new."""
-        return tuple(name for name in self.program.fingerprint if name not in self.kept)
+        return tuple(name for name in self.program.fingerprint if name not in self.held)
 
     @cached_property
     def dropped(self) -> tuple[str, ...]:
         """The names of the traces that the program has no more."""
-        return tuple(name for name in self.manifest.plan.traces if name not in self.kept)
+        gone = self.kept | frozenset(self.moved.values())
+        return tuple(name for name in self.manifest.plan.traces if name not in gone)
 
     @cached_property
     def rows(self) -> Counter[str]:
@@ -69,13 +115,14 @@ class TurnPlan:
     @cached_property
     def read(self) -> dict[str, int]:
         """The rows that are read of each trace to compute the new ones."""
-        names = {*self.hydration.traces, *(each.trace for each in self.reshapes)}
+        read = {self.moved.get(name, name) for name in self.hydration.traces}
+        names = {*read, *(each.trace for each in self.reshapes)}
         return {name: self.rows[name] for name in sorted(names)}
 
     @cached_property
     def hydration(self) -> HydrationPlan:
         """What computing the new traces takes."""
-        return hydration(self.program, self.kept)
+        return hydration(self.program, self.held)
 
     @cached_property
     def reshapes(self) -> tuple[Reshape, ...]:
@@ -87,7 +134,7 @@ class TurnPlan:
                 said["trace"],
                 Schema.parse(said["schema"]),
                 circuit.layout(circuit.sources[name]).schema,
-                self.tables[name].key,
+                self.tables[name.removesuffix(TOMBSTONES)].key,
             )
             for name, said in self.said("tables").items()
             if said is not None and now.get(name) is not None and said != now[name]
@@ -100,20 +147,29 @@ class TurnPlan:
     @cached_property
     def views(self) -> dict[str, str]:
         """By view, what becomes of it: kept, computed, dropped, or another one's under its name."""
-        old, new = self.said("views"), contents(self.program)["views"]
+        old, new = self.said("views"), self._views
         fates = {name: self._fate(name, said) for name, said in new.items()}
         renamed = set(self.renamed.values())
         return fates | {name: "dropped" for name in old if name not in new and name not in renamed}
 
     @cached_property
+    def _views(self) -> Said:
+        """The views of the program, with the names that their traces have in the stored state, if they are there."""
+        views: Said = contents(self.program)["views"]
+        return {
+            name: said if said is None else {**said, "trace": self.moved.get(said["trace"], said["trace"])}
+            for name, said in views.items()
+        }
+
+    @cached_property
     def renamed(self) -> dict[str, str]:
         """By new view, the view that is gone and held the same rows with the same columns."""
-        old, new = self.said("views"), contents(self.program)["views"]
+        old, new = self.said("views"), self._views
         gone = {tuple(said.items()): name for name, said in old.items() if said is not None and name not in new}
         renamed: dict[str, str] = {}
         for name, said in new.items():
             before = gone.pop(tuple(said.items()), None) if said is not None and name not in old else None
-            if before is not None and said is not None and said["trace"] in self.kept:
+            if before is not None:
                 renamed[name] = before
         return renamed
 
@@ -123,7 +179,7 @@ class TurnPlan:
             return f"{self.renamed[view]} under another name"
         if view in old and old[view] == now:
             return "kept"
-        if now is not None and now["trace"] in self.kept:
+        if now is not None and now["trace"] in {*self.kept, *self.moved.values()}:
             return "kept, its rows are there already"
         return "computed anew" if view in old else "new"
 
@@ -132,7 +188,7 @@ class TurnPlan:
     def refusals(self) -> Iterator[Refusal]:
         """Why the program cannot go on from this state, as far as that is known without reading rows."""
         sources = self.program.circuit.sources
-        known = {*self.fed, *self.said("tables")}
+        known = {*self.fed, *(name for name in self.said("tables") if not name.endswith(TOMBSTONES))}
         shards = self.manifest.meta.get("shards", self.program.shards)
         if shards != self.program.shards:
             yield f"the state has {shards} shards, not {self.program.shards}", "leave shards out to open it"
@@ -156,7 +212,7 @@ class TurnPlan:
     def _unheld(self, source: str, at: int) -> Refusal:
         """Which new node needs the rows of a source that nothing holds."""
         circuit = self.program.circuit
-        for node in new_nodes(self.program, self.kept):
+        for node in new_nodes(self.program, self.held):
             if at in _behind(self.program, node, self.hydration.needed):
                 views = ", ".join(views_behind(circuit, node)) or source
                 return (
@@ -165,6 +221,30 @@ class TurnPlan:
                     f"make the source with keep=True from its beginning, in an empty directory; or leave {views} out",
                 )
         raise AssertionError("a source is read because a new trace needs it")
+
+
+def names_over(program: Program, texts: dict[int, str]) -> dict[str, str]:
+    """By name, the names that traces of a program would have if some nodes of its root had other texts."""
+    if not texts:
+        return {}
+    prints: dict[tuple[int, ...], dict[int, str]] = {(): fingerprints_of(program.circuit, dict(texts), None)}
+    seen, names = Counter[str](), dict[str, str]()
+    for path, inner in program.nested():
+        if path:
+            prints[path] = fingerprints_of(inner.circuit, {}, prints[path[:-1]])
+        for node_id, name in inner.names.items():
+            other = prints[path][node_id]
+            seen[other] += 1
+            names[name] = other if seen[other] == 1 else f"{other}-{seen[other]}"
+    return names
+
+
+def _over(project: Project, before: Schema) -> Project | None:
+    """The same projection of rows with other columns; None if these do not have what it takes."""
+    taken = [project.source.schema.fields[at] for at in project.fields]
+    if any(field not in before.fields for field in taken):
+        return None
+    return replace(project, source=Layout(before), fields=tuple(before.index(field.name) for field in taken))
 
 
 def _behind(program: Program, node: int, needed: Collection[int]) -> set[int]:

@@ -20,6 +20,7 @@ from everview.kernels.merge import merge
 from everview.operators.operator import Context
 from everview.runtimes.embedded.arriving import Arriving
 from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.runtime import Embedded, FirstRows
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.loops import Cells
@@ -27,6 +28,7 @@ from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Table
 from everview.traces.store import Manifest, Replace, State, Store
+from everview.traces.trace import Trace
 from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
@@ -73,9 +75,12 @@ class EvolvingRun(Embedded):
             return
         plan.require()
         self._ready(plan, self._stored)
-        first = self._reshaped(plan, tables)
-        note = partial(self._note_changes, plan, delivered)
-        self.turn(circuit, tables=tables, says=self._says(plan), first=first, note=note)
+        self.save()
+        rehearse(plan.program, {*self.state.held(), *plan.moved})
+        held = self.state.held()
+        held |= {new: held[old] for new, old in plan.moved.items()}
+        context = Context(self.dictionary, dict(plan.program.circuit.functions), self._check_functions)
+        self._go_over(plan, held, context, tables, delivered)
         self.delivered = delivered
 
     def note_saved(self) -> None:
@@ -91,9 +96,31 @@ class EvolvingRun(Embedded):
         self._ready(plan, durable.store)
         held = durable.held(program, state, self.dictionary)
         self.note_saved()
-        first = self._reshaped(plan, self.tables)
-        note = partial(self._note_changes, plan, self.delivered)
-        self._turn(program, held, context, self.tables, self._says(plan), first, note=note)
+        for trace, name, shard in state:
+            if name in plan.moved:
+                trace.restore([(part.array, (part.id,)) for part in durable.store.slices(plan.moved[name], shard)])
+        held |= {name: traces for name, traces in state.held().items() if name in plan.moved}
+        self._go_over(plan, held, context, self.tables, self.delivered)
+
+    def _go_over(
+        self,
+        plan: TurnPlan,
+        held: dict[str, list[Trace]],
+        context: Context,
+        tables: Mapping[str, Table],
+        delivered: Collection[str],
+    ) -> None:
+        """Go over to the program of a plan, with the traces that are held by its names."""
+
+        def moved() -> None:
+            """Let traces that have another name now refer to what the store has by that name."""
+            for trace, name, shard in self.state:
+                if name in plan.moved:
+                    trace.restore([(part.array, (part.id,)) for part in self._stored.slices(name, shard)])
+
+        first, says = self._reshaped(plan, tables), self._says(plan)
+        note = partial(self._note_changes, plan, delivered)
+        self._turn(plan.program, held, context, tables, says, first, moved, note)
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -126,19 +153,28 @@ class EvolvingRun(Embedded):
     # -- the changes that a turn makes
 
     def _note_changes(self, plan: TurnPlan, delivered: Collection[str], program: Program, state: ProgramState) -> Note:
-        return Note(tuple(self._edits(plan.renamed, delivered, program, state)))
+        return Note((*_moves(self._stored, plan.moved), *self._edits(plan, delivered, program, state)))
 
     def _edits(
-        self, renamed: Mapping[str, str], delivered: Collection[str], program: Program, state: ProgramState
+        self, plan: TurnPlan, delivered: Collection[str], program: Program, state: ProgramState
     ) -> Iterator[Replace]:
         """Edits that put the changes of the turn in place of those of the epoch before; a new name is no change."""
         stored, before = self._stored, views(self._stored)
         for view in {**before, **dict.fromkeys(delivered)}:
-            name, then = changes_of(view), before.get(renamed.get(view, view))
+            name, then = changes_of(view), before.get(plan.renamed.get(view, view))
             old = tuple(part.id for part in stored.slices(name))
-            rows = _change(stored, then, program, state, view) if view in delivered else None
+            rows = _change(stored, then, plan, state, view) if view in delivered else None
             if old or (rows is not None and len(rows)):
                 yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
+
+
+def _moves(stored: Store, moved: Mapping[str, str]) -> Iterator[Replace]:
+    """Edits that let the slices of traces be those of other names, without moving their bytes."""
+    for new, old in moved.items():
+        for shard in range(shards(stored)):
+            for entry in stored.manifest.slices.get((old, shard), ()):
+                kept = stored.array(entry) if entry.ref.inline else entry.ref._replace(name=new)
+                yield Replace(new, shard, (), kept)
 
 
 def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table], fed: Fed) -> TurnPlan:
@@ -171,11 +207,15 @@ def _last_rows(stored: State, view: str, schema: Schema) -> Matrix:
 
 
 def _change(
-    stored: State, before: StoredRelation | None, program: Program, state: ProgramState, view: str
+    stored: State, before: StoredRelation | None, plan: TurnPlan, state: ProgramState, view: str
 ) -> Matrix | None:
     """The change of a view from what is stored to what a state holds; all of it, if its columns are others."""
+    program = plan.program
     node = program.contents(view)
-    if node is None or (before is not None and before.trace == program.names[node]):
+    if node is None:
+        return None
+    name = program.names[node]
+    if before is not None and before.trace == plan.moved.get(name, name):
         return None
     schema = program.circuit.layout(node).schema
     whole = np.empty((0, schema.width + 1), np.int64)

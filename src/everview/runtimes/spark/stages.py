@@ -220,7 +220,7 @@ class _Work:
             whole = node in self.job.whole
             if node in cells or whole:
                 commands = cells.get(node, np.empty((0, self.program.circuit.layout(node).width + 3), np.int64))
-                cells.update(resolver.cells(resolver.change(commands, before(resolver.trace), whole=whole)))
+                cells.update(resolver.resolve(commands, before, whole=whole))
 
     def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache

@@ -1,0 +1,70 @@
+"""Sinks that begin with a snapshot: added to a pipeline that has run, such a sink is first given all rows of its view.
+
+The rows come under the number of the epoch that the state is at, as if they had all been added in it, and the changes
+of later epochs follow. Which epoch a sink began with is noted in the state directory, before it is given anything and
+once more when it has all: so a sink begins once, and an attempt that a crash cut short is completed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from everview.errors import SinkError
+from everview.spark.folders import Local
+from everview.spark.sinks import SinkSpec
+
+NOTED: Final = "begun"  # the file of a state that says with which epochs sinks have begun
+
+
+class Beginnings:
+    """The epochs with which sinks of a state have begun."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._called: dict[int, int] = {}  # callbacks begin anew in every process
+
+    def due(self, sink: SinkSpec, epoch: int) -> bool:
+        """Whether a sink is still to be given all rows of its view; refuses one that was cut short at another epoch."""
+        if sink.begin != "snapshot":
+            return False
+        began, done = self._noted().get(_target(sink), (None, False))
+        if sink.callback is not None:
+            return id(sink.callback) not in self._called
+        if began is not None and not done and began != epoch:
+            raise SinkError(
+                f"epoch {began} was left half delivered, and the state is at epoch {epoch} now: {sink}",
+                hint=f"remove epoch {began} from there, or give the sink another place; and remove {self._file}",
+            )
+        return not done
+
+    def covers(self, sink: SinkSpec, epoch: int) -> bool:
+        """Whether a sink has the changes of an epoch, or gets them, with the rows that it begins with."""
+        if sink.begin != "snapshot":
+            return False
+        if sink.callback is not None:
+            return epoch <= self._called.get(id(sink.callback), epoch)
+        began, done = self._noted().get(_target(sink), (None, False))
+        return not done or epoch <= began
+
+    def note(self, sink: SinkSpec, epoch: int, *, done: bool) -> None:
+        """Note that a sink is about to be given all rows, or that it has them."""
+        if sink.callback is not None:
+            if done:
+                self._called[id(sink.callback)] = epoch
+            return
+        noted = self._noted() | {_target(sink): (epoch, done)}
+        Local(self._state).write(NOTED, json.dumps(noted).encode())
+
+    @property
+    def _file(self) -> Path:
+        return self._state / NOTED
+
+    def _noted(self) -> dict[str, Any]:
+        noted = Local(self._state).read(NOTED)
+        return {} if noted is None else json.loads(noted)
+
+
+def _target(sink: SinkSpec) -> str:
+    return f"table {sink.table}" if sink.table is not None else f"path {sink.path}"

@@ -1,0 +1,220 @@
+"""Sources that are files: frames that are made from a path and a format, and what Spark knows of frames over files.
+
+A stream of files is read file by file, each once. A batch frame knows the files that were there when it was made; so
+one that is read again is made again, or its folders are listed again. Spark turns text that it cannot read as JSON or
+CSV into rows of NULLs; a frame made here keeps the text in a column of its own, so that such rows are told apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyspark.sql.types as st
+
+from everview.errors import SourceError
+from everview.spark.folders import local_path
+from everview.spark.spec import SourceSpec
+from everview.types import Schema, unknown_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("everview.spark")
+CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read, as Spark calls it
+TEXTS: Final = ("json", "csv")  # formats whose text may be unreadable
+_NAMED: Final = "columnNameOfCorruptRecord"
+
+
+@dataclass(frozen=True, slots=True)
+class PathFrame:
+    """A frame over files, by their path and format; ``schema`` is in Spark's words, and guessed from them if missing.
+
+    ``options`` go to Spark's reader.
+    """
+
+    path: str
+    format: str
+    schema: str | st.StructType | None = None
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    stream: bool = True
+    columns: tuple[str, ...] | None = None  # those that are taken; all if None
+
+    @property
+    def corrupt(self) -> str | None:
+        """The column that has text which could not be read; None if Spark drops or refuses such text."""
+        given = {name.lower(): value for name, value in self.options.items()}
+        if self.format.lower() not in TEXTS or given.get("mode", "PERMISSIVE").upper() != "PERMISSIVE":
+            return None
+        return given.get(_NAMED.lower(), CORRUPT)
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The frame, over the files that are there now."""
+        reader: Any = (spark.readStream if self.stream else spark.read).format(self.format).options(**self.options)
+        where, corrupt = _url(self.path), self.corrupt
+        if self.schema is None and not self.stream and corrupt is None:
+            return reader.load(where)
+        schema = self._schema(spark, where)
+        if corrupt is not None:
+            reader = reader.option(_NAMED, corrupt)
+            schema = st.StructType([f for f in schema.fields if f.name != corrupt]).add(corrupt, st.StringType())
+        return reader.schema(schema).load(where)
+
+    def _schema(self, spark: SparkSession, where: str) -> st.StructType:
+        if isinstance(self.schema, st.StructType):
+            return self.schema
+        if self.schema is not None:
+            read: Any = st.StructType.fromDDL(self.schema)
+            return read
+        return spark.read.format(self.format).options(**self.options).load(where).schema
+
+
+def _url(path: str) -> str:
+    """A path with a scheme, so that Spark's default filesystem does not matter."""
+    local = local_path(path)
+    return path if local is None else f"file://{local.absolute()}"
+
+
+class PathOptions(NamedTuple):
+    """The arguments of a source that say which files it has; see `Pipeline.source`."""
+
+    path: str | os.PathLike[str] | None
+    format: str | None
+    stream: bool | None
+    columns: str | Sequence[str] | None
+    options: Mapping[str, Any] | None
+
+
+def framed(
+    spark: SparkSession,
+    name: str,
+    frame: DataFrame | None,
+    where: PathOptions,
+    schema: Schema | str | None,
+    *,
+    snapshot: bool,
+) -> tuple[DataFrame, PathFrame | None]:
+    """The frame of a source, which is given, or made from files."""
+    if (frame is None) == (where.path is None):
+        raise SourceError(
+            f'source "{name}" has {"neither a frame nor a path" if frame is None else "a frame and a path"}',
+            hint='give one of them: p.source("t", frame), or p.source("t", path="in", format="json")',
+        )
+    if frame is None:
+        files = _path_frame(name, where, schema, snapshot=snapshot)
+        return files.read(spark), files
+    if any(each is not None for each in where):
+        raise SourceError(
+            f'source "{name}": format, stream, columns and options are for a path, and it has a frame',
+            hint="say them where the frame is made: spark.read.format(…).options(…)",
+        )
+    hidden = hidden_text(frame)
+    if hidden is not None:
+        log.warning(
+            "source %s: text that is not %s comes as rows of NULLs from this frame; "
+            'p.source(…, path=…, format=…) sets it aside, and the option mode="FAILFAST" refuses it',
+            *(name, hidden),
+        )
+    return frame, None
+
+
+def _path_frame(name: str, where: PathOptions, schema: Schema | str | None, *, snapshot: bool) -> PathFrame:
+    if not where.format:
+        raise SourceError(f'source "{name}": the format of its files is missing', hint='write format="json", …')
+    columns = (where.columns,) if isinstance(where.columns, str) else where.columns
+    return PathFrame(
+        os.fspath(where.path or ""),
+        where.format,
+        schema if schema is None or isinstance(schema, str) else _in_spark(schema),
+        {option: str(value) for option, value in (where.options or {}).items()},
+        not snapshot if where.stream is None else where.stream,
+        None if columns is None else tuple(columns),
+    )
+
+
+def _in_spark(schema: Schema) -> str:
+    """The columns of a source as Spark's reader takes them."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.type.sql}" for field in schema)
+
+
+def rows_of(spec: SourceSpec, files: PathFrame) -> Schema:
+    """The columns of the rows in files: the chosen ones, NOT NULL where the schema of the files says so."""
+    declared = _declared(spec, files.schema)
+    for name in files.columns or ():
+        if name not in spec.schema.names:
+            raise unknown_name("column", name, spec.schema.names)
+    return Schema(
+        replace(field, nullable=field.nullable and field.name not in declared)
+        for field in spec.schema.fields
+        if files.columns is None or field.name in files.columns
+    )
+
+
+def _declared(spec: SourceSpec, schema: str | st.StructType | None) -> set[str]:
+    """The columns that are declared NOT NULL; a frame from files cannot say so."""
+    if schema is None:
+        return set()
+    columns: Any = st.StructType.fromDDL(schema) if isinstance(schema, str) else schema
+    if spec.envelope is not None:
+        columns = (columns["payload"].dataType if spec.envelope == "payload" else columns)["after"].dataType
+    return {field.name for field in columns.fields if not field.nullable}
+
+
+# -- frames that users have made
+
+
+def relist(frame: DataFrame) -> None:
+    """Let a batch frame see the files that its folders have now; it knows those that were there when it was made."""
+    for relation in _files(frame):
+        relation.location().refresh()
+
+
+def hidden_text(frame: DataFrame) -> str | None:
+    """The format of a frame's files if text that cannot be read is hidden in rows of NULLs; None if it is not."""
+    plan: Any = getattr(frame, "_jdf", None)
+    if plan is None:
+        return None
+    for leaf in _leaves(plan):
+        kind = leaf.getClass().getSimpleName()
+        if kind == "StreamingRelation":
+            source = leaf.dataSource()
+            format_, options = str(source.className()).lower(), source.options()
+        elif kind == "LogicalRelation" and _is_files(leaf.relation()):
+            format_, options = str(leaf.relation().fileFormat().toString()).lower(), leaf.relation().options()
+        else:
+            continue
+        names = {str(name).lower() for name in leaf.schema().fieldNames()}
+        if format_ in TEXTS and _option(options, "mode", "PERMISSIVE").upper() == "PERMISSIVE":
+            kept = _option(options, _NAMED, frame.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord", CORRUPT))
+            if kept.lower() not in names:
+                return format_.upper()
+    return None
+
+
+def _files(frame: DataFrame) -> Iterator[Any]:
+    plan: Any = getattr(frame, "_jdf", None)
+    for leaf in () if plan is None else _leaves(plan):
+        if leaf.getClass().getSimpleName() == "LogicalRelation" and _is_files(leaf.relation()):
+            yield leaf.relation()
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    leaves = plan.queryExecution().analyzed().collectLeaves()
+    return (leaves.apply(place) for place in range(leaves.size()))
+
+
+def _is_files(relation: Any) -> bool:
+    return str(relation.getClass().getSimpleName()) == "HadoopFsRelation"
+
+
+def _option(options: Any, name: str, default: str | None) -> str:
+    """An option of a reader, whatever case its name was written in."""
+    names = options.keysIterator()
+    while names.hasNext():
+        given = names.next()
+        if str(given).lower() == name.lower():
+            return str(options.apply(given))
+    return default or ""

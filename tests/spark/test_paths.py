@@ -1,0 +1,106 @@
+"""Sources that are files: new ones are seen at every refresh, and text that is no row is set aside."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from everview.errors import BadRows, SourceError
+from everview.spark import Pipeline
+from everview.spark.paths import PathFrame, hidden_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COLUMNS = "id BIGINT NOT NULL, v BIGINT"
+
+
+def put(folder: Path, name: str, *lines: Any) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(f"{x if isinstance(x, str) else json.dumps(x)}\n" for x in lines))
+
+
+def held(p: Pipeline, view: str = "all") -> list[Any]:
+    return sorted(tuple(row) for row in p.view(view).collect())
+
+
+def test_files_are_followed_and_what_is_not_json_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
+        put(tmp_path / "in", "0.json", {"id": 1, "v": 2}, '{"id": 2, "v"', "no json")
+        put(tmp_path / "log", "0.json", {"op": "c", "before": None, "after": {"k": 1}}, "{")
+        p.source("t", path=tmp_path / "in", format="json", schema=COLUMNS, key="id", changes="upsert").sink("all")
+        event = "op STRING, before STRUCT<k: BIGINT>, after STRUCT<k: BIGINT>"
+        p.source("e", path=tmp_path / "log", format="json", schema=event, key="k", changes="cdc").sink("events")
+        p.refresh()
+        assert held(p) == [(1, 2)]
+        assert held(p, "events") == [(1,)]
+        raw = [(row.source, row.raw) for row in p.quarantined().collect()]
+        assert sorted(raw) == [("e", "{"), ("t", "no json"), ("t", '{"id": 2, "v"')]
+        put(tmp_path / "in", "1.json", {"id": 1, "v": 3}, {"id": 7})
+        p.refresh()
+        assert held(p) == [(1, 3), (7, None)]
+        put(tmp_path / "in", "2.json", "{", {"v": 3})  # a row without its key is no text that cannot be read
+        with pytest.raises(Exception, match=r'1 bad row, the first one .*NULL in key column "id"'):
+            p.refresh()
+        assert p.verify()
+
+
+def test_text_that_is_no_row_fails_if_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0.csv", "1,2", "3,four")
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver", bad_rows="fail") as p:
+        p.source("t", path=tmp_path / "in", format="csv", schema=COLUMNS, stream=False).sink("all")
+        with pytest.raises(BadRows, match="the first one 3,four: text that cannot be read"):
+            p.refresh()
+
+
+def test_batch_frames_see_new_files_at_every_refresh(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", "0.json", {"id": 1, "v": 2})
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
+        frame = spark.read.schema("id BIGINT, v BIGINT").json(str(tmp_path / "in"))
+        p.source("t", frame.filter("v > 0"), key="id", changes="upsert").sink("all")
+        p.source("s", path=tmp_path / "in", format="json", key="id", changes="snapshot").sink("now")
+        p.refresh()
+        put(tmp_path / "in", "1.json", {"id": 1, "v": 5}, {"id": 2, "v": 1})
+        p.refresh()
+        assert held(p) == held(p, "now") == [(1, 5), (2, 1)]
+        (tmp_path / "in" / "0.json").unlink()
+        (tmp_path / "in" / "1.json").unlink()
+        put(tmp_path / "in", "2.json", {"id": 3, "v": 1})
+        p.refresh()
+        assert held(p) == [(1, 5), (2, 1), (3, 1)]
+        assert held(p, "now") == [(3, 1)]
+
+
+def test_a_frame_that_hides_text_is_told_of(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(tmp_path / "in", "0.json", {"id": 1, "v": 2})
+    where, schema = str(tmp_path / "in"), "id BIGINT, v BIGINT"
+    p = Pipeline(spark, tmp_path / "state")
+    with caplog.at_level(logging.WARNING, "everview.spark"):
+        p.source("t", spark.read.schema(schema).json(where).filter("v > 1"))
+    assert "source t: text that is not JSON comes as rows of NULLs" in caplog.text
+    assert hidden_text(spark.readStream.schema(schema).csv(where)) == "CSV"
+    assert hidden_text(spark.read.schema(schema).option("Mode", "failfast").json(where)) is None
+    assert hidden_text(spark.read.schema(f"{schema}, _corrupt_record STRING").json(where)) is None
+    assert hidden_text(spark.read.schema(schema).parquet(where)) is None
+    assert hidden_text(spark.range(3).toDF("id")) is None
+    assert hidden_text(PathFrame(where, "json", schema).read(spark)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "neither a frame nor a path"),
+        ({"path": "in"}, "the format of its files is missing"),
+        ({"frame": 1, "path": "in"}, "a frame and a path"),
+        ({"frame": 1, "format": "json"}, "are for a path"),
+    ],
+)
+def test_what_a_source_needs(tmp_path: Path, given: dict[str, Any], why: str) -> None:
+    with pytest.raises(SourceError, match=why):
+        Pipeline(object(), tmp_path / "state").source("t", **given)  # type: ignore[arg-type]

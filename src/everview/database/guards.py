@@ -37,7 +37,7 @@ def read_guard(table: str, constraint: str, catalog: Catalog, *_stored: str) -> 
     text = f"CREATE MATERIALIZED VIEW {quoted(name)} AS {found.query(table, definition.schema)}"
     (statement,) = bind(text, known)
     assert isinstance(statement, CreateView), "a guard is a view"
-    view = sql_view(statement, known.read)
+    view = sql_view(statement, known)
     return replace(view, read=partial(read_guard, table, constraint), guards=(table, constraint))
 
 

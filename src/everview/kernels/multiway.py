@@ -14,9 +14,8 @@ import numpy as np
 
 from everview.kernels import levels
 from everview.kernels import registers as register
-from everview.kernels.extend import extend, proposals, weigh
+from everview.kernels.extend import extend, find, proposals, weigh
 from everview.kernels.extend_word import extend_word
-from everview.kernels.find import find
 from everview.kernels.instructions import END, FROM, OUT, START, TO, X, Y, both, lines_of, routine, table_of
 from everview.kernels.jit import inline
 from everview.kernels.linear import project

@@ -25,6 +25,7 @@ from everview.kernels.asof import beside
 from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
+from everview.operators.form import CompiledForm, call, flat
 from everview.operators.join import LEFT, Pick
 from everview.operators.operator import Context, Layout, Operator, Partition, Port, Step, carried, key_partition
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
@@ -162,6 +163,13 @@ class AsofIncremental(_Asof):
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
+
+    @property
+    def form(self) -> CompiledForm:
+        look = self._look
+        from everview.kernels.asof_change import asof_change  # which a program without such joins does not load
+
+        return call(asof_change, flat([look, (int(self.outer), PRESENCE), *self._words]))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         left_before, right_before = views

@@ -13,7 +13,6 @@ import numpy as np
 
 from everview.kernels import extend as kernels
 from everview.kernels.extend_word import extend_word
-from everview.kernels.find import find
 from everview.kernels.large import project
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
@@ -183,7 +182,7 @@ class Extending:
         ranges = np.zeros((prefixes.shape[0], 3 * slots[-1]), np.int64)
         for number, (view, lookup) in enumerate(zip(views, lookups, strict=True)):
             where = view.starts + starts[number]
-            find(prefixes, lookup.key, table, where, view.columns, lookup.route, ranges, slots[number])
+            kernels.find(prefixes, lookup.key, table, where, view.columns, lookup.route, ranges, slots[number])
         columns = np.array([view.columns for view in views], np.int64)
         keys = np.array([lookup.key.size for lookup in lookups], np.int64)
         return Spots(ranges, np.array(slots, np.int64), table, columns, keys)

@@ -17,7 +17,6 @@ import numpy as np
 
 from everview.errors import SchemaError
 from everview.kernels.large import arrange, project
-from everview.kernels.multiway import delta_queries
 from everview.operators.extending import HEAVY, MOST, DeltaLevel, DeltaPlan, Extending, IndexLookup
 from everview.operators.form import CompiledForm, Reason, call
 from everview.operators.index import sorted_by
@@ -263,6 +262,8 @@ class MultijoinIncremental(Operator):
     def form(self) -> CompiledForm | Reason:
         if self.dealt:
             return "its seeds are spread over shards"
+        from everview.kernels.multiway import delta_queries  # which a program without such joins does not load
+
         sections = list[int]()
         for seed in range(len(self.join.atoms)):
             section = _in_words(*self._query_plan(seed, 0))

@@ -44,6 +44,22 @@ def test_explain_says_where_nodes_run(shop: ev.Database) -> None:
     assert all("compiled, call 1" in line for line in _lines(shop, "circle", "MultijoinIncremental"))
 
 
+def test_as_of_joins_are_compiled(shop: ev.Database) -> None:
+    shop.sql(
+        """CREATE TABLE rate (customer BIGINT NOT NULL, since BIGINT NOT NULL, percent BIGINT NOT NULL);
+        CREATE MATERIALIZED VIEW rated AS SELECT s.id, percent FROM sale s
+            ASOF LEFT JOIN rate r ON s.customer = r.customer AND s.id >= r.since"""
+    )
+    shop.apply({"sale": [((i, i % 2, "2.50"), 1) for i in range(6)]})
+    shop.apply({"rate": [((0, 2, 5), 1), ((1, 1, 6), 1)]})
+    shop.apply({"rate": [((0, 2, 5), -1), ((0, 3, 7), 1)], "sale": [((5, 1, "2.50"), -1)]})
+    rated = shop.view("rated").to_arrow()
+    rows = zip(rated["id"].to_pylist(), rated["percent"].to_pylist(), strict=True)
+    assert sorted(rows) == [(0, None), (1, 6), (2, None), (3, 6), (4, 7)]
+    assert all("compiled, call 1" in line for line in _lines(shop, "rated", "AsofIncremental"))
+    assert shop.verify()
+
+
 def test_times_are_taken_when_asked_for(shop: ev.Database) -> None:
     rows = {"customer": [((1, "at"), 1)], "sale": [((1, 1, "2.50"), 1)]}
     shop.apply(rows)

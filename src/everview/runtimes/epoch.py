@@ -104,6 +104,7 @@ class Epochs:
             sink.name: Batch(layouts[sink.name].schema, program.empty(sink.input), self.dictionary)
             for sink in self._sinks.values()
         }
+        self._shown = [(node_id, sink.name, layouts[sink.name].schema) for node_id, sink in self._sinks.items()]
 
     # -- the open epoch
 
@@ -150,10 +151,11 @@ class Epochs:
         compiled = self._place.compiled
         if compiled is None or compiled.suspect:
             return {sink.name: self._output(node_id, sink, cells) for node_id, sink in self._sinks.items()}
-        found, streams, dictionary = dict[str, Batch](), cells[0], self.dictionary
-        for node_id, sink in self._sinks.items():
-            unchanged, rows = self._unchanged[sink.name], streams.get(node_id)
-            found[sink.name] = unchanged if rows is None else Batch.in_order(unchanged.schema, rows, dictionary)
+        found, streams = self._unchanged.copy(), cells[0]
+        for node_id, name, schema in self._shown:
+            rows = streams.get(node_id)
+            if rows is not None:
+                found[name] = Batch.in_order(schema, rows, self.dictionary)
         return found
 
     @inside

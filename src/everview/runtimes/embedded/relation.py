@@ -16,6 +16,7 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
+from everview.kernels.jit import cause_of, made_of
 from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
@@ -32,6 +33,7 @@ from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
+ADMIT = made_of(admit)
 LARGE = 10_000  # rows; from here on sorting is an act of its own
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
@@ -166,10 +168,13 @@ class KeptTable:
             count = len(out) if is_plain(out, table, resolver.key, rule) else ~len(out)
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
+            rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
             try:
-                count = admit(out, rows, resolver.words, table, resolver.key, rule)
+                count = ADMIT.direct(out, rows, resolver.words, table, resolver.key, rule)
             except OverflowError as error:
                 raise self._overflow(error) from None
+            except SystemError as error:
+                raise cause_of(error) from None
         if count < 0:
             count = ~count
             self._check(out[:count], self._contents(state, shard, pending).plus(out[:count]))

@@ -25,6 +25,27 @@ FAULTS = (
         ("tests/operators/test_laws.py",),
     ),
     PlantedFault(
+        "a join that reads another's trace sees both sides with their changes",
+        "everview.circuit.reuse",
+        "Moment.AFTER if read == first else Moment.BEFORE",
+        "Moment.AFTER",
+        ("tests/circuit/test_reuse.py",),
+    ),
+    PlantedFault(
+        "a wider index stands for one by another key",
+        "everview.circuit.reuse",
+        "self.fields[: other.key] == other.fields[: other.key]",
+        "{*other.fields[: other.key]} <= {*self.fields}",
+        ("tests/circuit/test_reuse.py",),
+    ),
+    PlantedFault(
+        "a fused projection takes words of the stream for those of the trace",
+        "everview.runtimes.embedded.fused",
+        "return Taken(before.columns[columns])",
+        "return Taken(columns)",
+        ("tests/operators/test_by_words.py", "tests/runtimes/embedded/test_hydrate.py"),
+    ),
+    PlantedFault(
         "a semijoin does not see the keys of its own tick",
         "everview.operators.semijoin",
         "keys_before.plus(delta_keys).weights(delta_left, key)",

@@ -98,6 +98,8 @@ def test_a_changed_file_is_planned_first_and_then_goes_on(spark: SparkSession, f
     file.write_text(counted)
     planned = everview_("run", file, "--dry-run")
     assert planned.exit_code == 0
+    assert everview_("explain", file).output == planned.output  # which changes nothing either
+    assert everview_("verify", file).exit_code == 2
     assert "view counted: new" in planned.output
     assert "view by_shop: dropped" in planned.output
     assert 'source orders: column "city" is new, NULL in the rows held; column "amount" was BIGINT' in planned.output

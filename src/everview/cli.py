@@ -106,15 +106,16 @@ def _plan_change(file: Path, state: Path | None) -> None:
 
 @app.command()
 def explain(file: File, state: State = None) -> None:
-    """Sources, views, sinks and circuit of a pipeline, and what its state holds."""
+    """Sources, views, sinks and circuit of a pipeline, and what its state holds; of a changed file, what a run does."""
     with _told(), ExitStack() as stack:
         from everview.spark.files import opened, state_of
 
         kept = state_of(file, state)
         if kept is not None and not kept.exists():  # nothing is left behind where nothing has run
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))) / "state"
-        opening = stack.enter_context(opened(file, state))
-        typer.echo(opening.pipeline.explain())
+        pipeline = stack.enter_context(opened(file, state)).pipeline
+        planned = pipeline.plan_change()
+        typer.echo(str(planned) if planned else pipeline.explain())
 
 
 @app.command()
@@ -127,6 +128,11 @@ def verify(file: File, state: State = None) -> None:
         if kept is not None and not kept.exists():
             raise EverviewError(f"there is no state at {kept}", hint=f"make it first: everview run {file}")
         with opened(file, state) as opening:
+            if opening.pipeline.plan_change():
+                raise EverviewError(
+                    f"{file} was changed since it was run, and its state is that of the old one",
+                    hint=f"run it first: everview run {file}; with --dry-run that says what it takes",
+                )
             verdict = opening.pipeline.verify()
             typer.echo(str(verdict))
     if not verdict:

@@ -463,6 +463,24 @@ def test_a_circuit_that_exists(spark: SparkSession, tmp_path: Path, opened: Call
     assert rows(p.view("all")) == [(1,)]
 
 
+def test_a_late_change_does_not_bring_a_deleted_key_back(
+    spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
+) -> None:
+    def changes(*rows: tuple[str, int, int]) -> DataFrame:
+        return spark.createDataFrame(list(rows), "op STRING, k BIGINT, at BIGINT")
+
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", changes(("c", 1, 1), ("c", 2, 1)), key="k", changes="cdc", order="at").sink("all")
+    p.refresh()
+    p.refresh(t=changes(("d", 1, 5), ("d", 3, 5)))
+    p.refresh(t=changes(("u", 1, 4), ("c", 3, 4), ("u", 2, 4)))  # of 1 and 3, late
+    assert rows(p.view("all")) == [(2, 4)]
+    p.refresh(t=changes(("c", 1, 6)))
+    assert rows(p.view("all")) == [(1, 6), (2, 4)]
+    assert rows(p.table("t")) == [(1, 6), (2, 4)]
+    assert p.verify()
+
+
 def test_another_view_of_a_source_that_is_not_kept(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]
 ) -> None:

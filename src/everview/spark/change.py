@@ -81,7 +81,7 @@ def planned_change(plan: TurnPlan, sinks: Sequence[SinkSpec]) -> PlannedChange:
     }
     if not plan.changes:
         kept = dict.fromkeys(plan.program.circuit.sinks, "kept")
-        return PlannedChange(plan.manifest.epoch, kept, sources, len(plan.kept), 0, 0, {})
+        return PlannedChange(plan.manifest.epoch, kept, dict.fromkeys(sources, "kept"), len(plan.kept), 0, 0, {})
     refusals = (*plan.refusals(), *sink_refusals(plan, sinks))
     return PlannedChange(
         plan.manifest.epoch,

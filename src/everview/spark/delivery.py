@@ -11,12 +11,11 @@ import pyarrow as pa
 
 from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
-from everview.runtimes.spark.evolving import stored_changes
+from everview.runtimes.spark.evolving import StoredState, stored_changes
 from everview.runtimes.spark.stored import views
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.sinks import SinkSpec, deliver
-from everview.traces.store import State
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Delivery:
             self.give(engine, engine.last_changes())
         self._begin(engine)
 
-    def before_turn(self, stored: State) -> None:
+    def before_turn(self, stored: StoredState) -> None:
         """Deliver the last epoch of a state that is about to be turned to other definitions, as `again` does.
 
         Afterwards its changes are gone. A view that the state does not have is none of that epoch.

@@ -16,7 +16,6 @@ import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
 from everview.blocks import Closing
@@ -44,14 +43,14 @@ from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
 from everview.spark.paths import PathOptions, framed
 from everview.spark.progress import Progress, ProgressLog
-from everview.spark.queries import compared
 from everview.spark.redefining import PipelineDefinitions
 from everview.spark.rules import define_rules
 from everview.spark.sinks import read_quarantine, sink_of
 from everview.spark.state import EngineOptions, PipelineState
 from everview.spark.streaming import Streaming
+from everview.spark.verifying import verified
 from everview.types import Schema, unknown_name
-from everview.verify import Compared, Verdict, verify
+from everview.verify import Verdict
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -389,7 +388,8 @@ class Pipeline(Closing):
         """The contents of a source now, if they are kept."""
         with self._lock:
             self._sources.require(name)
-            return self.spark.createDataFrame(self._contents(name).to_arrow().drop_columns("_weight"))
+            contents = self._state.engine().contents(name)
+            return self.spark.createDataFrame(contents.to_arrow().drop_columns("_weight"))
 
     @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:
@@ -423,30 +423,11 @@ class Pipeline(Closing):
         Views in SQL are computed by plain Spark SQL, as far as that can express them; the others by the oracle.
         """
         with self._lock:
-            engine, start = self._state.engine(), perf_counter()
-            for name in views:
-                engine.run.view(name)
-            unkept = [name for name in self._sources.by_name if name not in engine.run.tables]
-            if unkept:
-                raise PipelineError(
-                    f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
-                    hint="make these sources with keep=True",
-                )
-            wanted = views or tuple(engine.run.views)
-            by_spark = [name for name in wanted if self._queries.asks_spark(name)]
-            compared = {name: self._compared(name) for name in by_spark}
-            others = {name: engine.run.view(name).contents() for name in wanted if name not in compared}
-            if others:
-                sources = {name: self._contents(name) for name in self._sources.by_name}
-                timed = {name: others.pop(name) for name in [*others] if self._queries.timed(name)}
-                compared |= verify(self._definitions.circuit, sources, others).views
-                before = {name: engine.run.view(name).contents() for name in self._queries.carried}
-                compared |= self._queries.verified(sources | before, timed) if timed else {}
-            return Verdict({name: compared[name] for name in wanted}, perf_counter() - start)
+            engine = self._state.engine()
+            return verified(self.spark, engine, self._definitions, views, self.view, self._tables)
 
-    def _compared(self, view: str) -> Compared:
-        sources = {name: self.table(name) for name in self._sources.by_name}
-        return compared(view, self.view(view), self._queries.recomputed(self.spark, sources, view))
+    def _tables(self) -> dict[str, DataFrame]:
+        return {name: self.table(name) for name in self._sources.by_name}
 
     @in_our_words()
     def vacuum(self, keep_epochs: int | None = None) -> None:
@@ -455,12 +436,6 @@ class Pipeline(Closing):
             engine = self._state.engine()
             self._delivery.again(engine)
             engine.vacuum(self._keep_epochs if keep_epochs is None else keep_epochs)
-
-    # -- opening
-
-    def _contents(self, source: str) -> Batch:
-        """The contents of a source, with the columns in its own order."""
-        return self._state.engine().contents(source)
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:

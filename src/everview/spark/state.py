@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 
 from everview.circuit.bounds import LoopBounds
 from everview.errors import DefinitionError, ForeignState, PipelineError, StoreError
-from everview.runtimes.embedded.prepare import prepared
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.spark.engine import Engine
-from everview.runtimes.spark.evolving import turn_plan
+from everview.runtimes.spark.evolving import StoredState, planned_turn
 from everview.runtimes.spark.placement import Placement
 from everview.spark.bound import fed
 from everview.spark.change import PlannedChange, nothing_planned, planned_change, sink_refusals
 from everview.spark.delivery import Delivery
 from everview.spark.position import Position, query_of
 from everview.spark.redefining import PipelineDefinitions
-from everview.traces.store import Store
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
@@ -102,10 +100,9 @@ class PipelineState:
         self._check_definition()
         if not Engine.exists(str(self.path)):
             return nothing_planned()
-        tables, shards = self._definitions.tables, self._shards()
-        program = prepared(self._definitions.circuit, tables, shards, as_is=False, stored=True)
-        with Store.attach(self.path) as stored:
-            return planned_change(turn_plan(stored.manifest, program, tables, fed), self._definitions.sinks)
+        circuit, tables = self._definitions.circuit, self._definitions.tables
+        plan = planned_turn(str(self.path), circuit, tables, self._shards(), fed)
+        return planned_change(plan, self._definitions.sinks)
 
     def close(self) -> None:
         """Release the state directory for other processes."""
@@ -161,7 +158,7 @@ class PipelineState:
             ready=self._ready,
         )
 
-    def _ready(self, plan: TurnPlan, stored: Store) -> None:
+    def _ready(self, plan: TurnPlan, stored: StoredState) -> None:
         """Before the state is turned to other definitions: sinks get its last epoch, or refuse other columns."""
         for message, hint in sink_refusals(plan, self._definitions.sinks):
             raise DefinitionError(message, hint=hint)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from everview.kernels.merge import merge
 from everview.operators.operator import Context
 from everview.runtimes.embedded.arriving import Arriving
 from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.prepare import prepared
 from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.runtime import Embedded, FirstRows
 from everview.runtimes.embedded.turning import TurnPlan
@@ -33,6 +34,7 @@ from everview.types import Schema
 from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
+StoredState: TypeAlias = Store  # a state that is about to be turned
 Fed = Callable[[Mapping[str, Any]], Collection[str]]  # the sources that were read, as the offsets of a state say
 Ready = Callable[[TurnPlan, Store], None]  # called before a turn, with the state as it is; it may refuse
 RENAMED = "renamed"  # under which a state says which views had another name before
@@ -69,6 +71,7 @@ class EvolvingRun(Embedded):
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
         """Go on with another circuit: all of it, or nothing; it is no epoch if it means the same."""
+        self._require_open()
         plan = self.planned(circuit, tables)
         if self.epoch and not plan.changes and circuit.sources.keys() == self.program.circuit.sources.keys():
             self.delivered = delivered
@@ -180,6 +183,13 @@ def _moves(stored: Store, moved: Mapping[str, str]) -> Iterator[Replace]:
 def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table], fed: Fed) -> TurnPlan:
     """What turning a state to a program takes."""
     return TurnPlan(manifest, program, tables, frozenset(fed(manifest.offsets)))
+
+
+def planned_turn(path: str, circuit: Circuit, tables: Mapping[str, Table], shards: int, fed: Fed) -> TurnPlan:
+    """What turning the state in a directory to a circuit takes; nothing is opened to be written."""
+    program = prepared(circuit, tables, shards, as_is=False, stored=True)
+    with Store.attach(path) as stored:
+        return turn_plan(stored.manifest, program, tables, fed)
 
 
 def changes_of(view: str) -> str:

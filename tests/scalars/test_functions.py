@@ -238,6 +238,15 @@ TRIED: dict[str, Tried] = {
     "timestamp_seconds": [(L,), (J,), (M,), (D,)],
     "get_json_object": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a")],
     **each(("json_array_length", "json_object_keys"), [*((text,) for text in JSONS), (T,)]),
+    "from_json": [
+        (text, schema)
+        for text in (
+            *JSONS,
+            '{"x": 1, "y": "b", "z": [1.5, null], "w": 2.675}',
+            '{"x": 3000000000, "y": {"q": 1}, "z": [true]}',
+        )
+        for schema in ("x INT, y STRING, z ARRAY<DOUBLE>, w DECIMAL(5,2)", "array<int>", "a BOOLEAN, b ARRAY<STRING>")
+    ],
     "to_json": [
         (parse_type("struct<x: int, y: string, z: array<double>>"),),
         (A,),

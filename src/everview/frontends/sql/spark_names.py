@@ -85,7 +85,7 @@ LACKING: Final = (
     ),
     Lacking(
         "JSON and CSV are read before they come here, or by a Python function that @ev.function makes known",
-        "from_csv from_json json_tuple to_csv",
+        "from_csv json_tuple to_csv",
     ),
     Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
     Lacking(

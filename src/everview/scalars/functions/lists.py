@@ -28,7 +28,6 @@ from everview.scalars.functions.kernel import (
     whole,
 )
 
-
 MOST: Final = 1 << 27  # elements in the arrays of one column
 TOO_LONG: Final = f"the arrays would have more than {MOST:,} elements"
 

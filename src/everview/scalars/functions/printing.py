@@ -151,7 +151,7 @@ def _put(value: Any, text: str | None, bits: int, found: re.Match[str]) -> str:
     kind = found["kind"] or ""
     writer = _KINDS.get(kind.lower())
     flags = found["flags"].replace("<", "")
-    wrong = ("-" in flags or "0" in flags) and not found["width"] or {"-", "0"} <= {*flags} or {"+", " "} <= {*flags}
+    wrong = (("-" in flags or "0" in flags) and not found["width"]) or {"-", "0"} <= {*flags} or {"+", " "} <= {*flags}
     if writer is None or kind == "D" or wrong or (kind in "bscBSC" and {*flags} - {"-"}):
         raise Failed(f"{found[0]!r} is not supported")
     if value is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from everview.frontends.sql.spark_names import LACKING
 from everview.operators.aggregate.registry import AGGREGATES, COMPUTED, AggregateFunction, ComputedAggregate, Law
 from everview.scalars.signatures import KINDS, FunctionSignature
 
@@ -100,11 +101,17 @@ def functions(signatures: Mapping[str, FunctionSignature]) -> str:
     return table(("function", "arguments", "notes", "how"), rows)
 
 
+def lacking() -> str:
+    """Functions that Spark has and Everview has not, by what to do instead."""
+    return table(("function", "instead"), ((code(group.names.split()), group.hint) for group in LACKING))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "linear aggregates": lambda: computed_calls("of", "linear"),
     "ordered aggregates": lambda: computed_calls("is", "end", "ordered", "collected"),
     "aggregates of SQL": calls_of_sql,
     "names of aggregates": names,
+    "functions that are lacking": lacking,
     **{f"functions of {kind}": partial(functions, found) for kind, found in KINDS.items() if kind != "operators"},
 }
 

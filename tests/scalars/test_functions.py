@@ -34,8 +34,8 @@ def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
 
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+05:30", "GMT-3", "PST", "nowhere")
 JSONS = (
-    '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"', '{"a": 01}',
-    '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
+    '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"',
+    '{"a": 01}', '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
 )  # fmt: skip
 URLS: Tried = [
     (url, part)
@@ -88,20 +88,20 @@ TRIED: dict[str, Tried] = {
     "coalesce": [(J, J), (J, L, 0), (T, "x"), (A, A)],
     "nullif": [(J, J), (M, J), (T, "a")],
     **each(("upper", "lower", "initcap", "length", "octet_length", "bit_length", "reverse", "ascii"), [(T,)]),
-    **each(("trim", "ltrim", "rtrim"), [(T,), (T, " a"), (T, T)]),
+    **each(("trim", "ltrim", "rtrim"), [(T,), (T, " a"), (T, T), (X,), (X, X)]),
     "replace": [(T, "a", "bb"), (T, T, T), (T, "a"), (T, "", "x")],
     "translate": [(T, "ab", "x"), (T, T, T)],
     "regexp_extract": [(T, "([ab])(b)?"), (T, "(a)|b", 0), (T, "([^,]*),", 1)],
     "split": [(T, ","), (T, "[, ]"), (T, ""), (T, "a", 2), (T, "\\.", 0), (T, "a*")],
     "substring": [(T, 2), (T, 2, 3), (T, -2, 1), (T, 0, 2), (T, -7, 9), (T, J, S), (X, 2, 3)],
     **each(("left", "right"), [(T, 2), (T, -1), (T, S)]),
-    **each(("lpad", "rpad"), [(T, 5), (T, 4, "xy"), (T, 3, "é"), (T, 3, ""), (T, 2, T)]),
+    **each(("lpad", "rpad"), [(T, 5), (T, 4, "xy"), (T, 3, "é"), (T, 3, ""), (T, 2, T), (X, 5), (X, 9, X)]),
     "concat": [(T, T), (T, "-", J), (X, X), (A, A)],
     "concat_ws": [("-", T, T), (T, T), ("-", TS, T), (",", J, None)],
     "locate": [("b", T), (T, T), (T, T, J), ("a", T, 2)],
     "repeat": [(T, 2), (T, -1), ("ab", 3)],
     "space": [(3,)],
-    **each(("starts_with", "ends_with", "contains"), [(T, "a"), (T, T), (T, "")]),
+    **each(("starts_with", "ends_with", "contains"), [(T, "a"), (T, T), (T, ""), (X, X), (X, b"\0")]),
     **each(("like", "ilike"), [(T, "a%"), (T, "_b%"), (T, "%é%"), (T, "x!%y!_%", "!"), (T, "a.b%"), (T, "")]),
     "rlike": [(T, "^a"), (T, "[0-9]+$"), (T, "b|é")],
     "chr": [(L,), (J,)],
@@ -238,6 +238,15 @@ TRIED: dict[str, Tried] = {
     "timestamp_seconds": [(L,), (J,), (M,), (D,)],
     "get_json_object": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a")],
     **each(("json_array_length", "json_object_keys"), [*((text,) for text in JSONS), (T,)]),
+    "from_json": [
+        (text, schema)
+        for text in (
+            *JSONS,
+            '{"x": 1, "y": "b", "z": [1.5, null], "w": 2.675}',
+            '{"x": 3000000000, "y": {"q": 1}, "z": [true]}',
+        )
+        for schema in ("x INT, y STRING, z ARRAY<DOUBLE>, w DECIMAL(5,2)", "array<int>", "a BOOLEAN, b ARRAY<STRING>")
+    ],
     "to_json": [
         (parse_type("struct<x: int, y: string, z: array<double>>"),),
         (A,),

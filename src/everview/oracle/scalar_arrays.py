@@ -69,12 +69,13 @@ def _zip(type_: Type, types: list[Type], values: list[Any]) -> list[dict[str, An
 
 
 def _sequence(type_: Type, types: list[Type], values: list[Any]) -> list[Any]:
-    start, stop, step = values
+    start, stop = values[:2]
+    step: Any = values[2]
     moments = isinstance(start, dt.date)
     months = moments and "MONTH" in types[2].sql
     if moments and not months:
-        step = step if isinstance(step, dt.timedelta) else dt.timedelta(microseconds=step)
-    none = dt.timedelta() if moments and not months else 0
+        step = dt.timedelta(microseconds=step) if isinstance(step, int) else step
+    none: Any = dt.timedelta() if moments and not months else 0
     if start == stop:
         return [start]
     if step == none or (step > none) != (stop > start):
@@ -101,7 +102,7 @@ def _last(items: list[Any]) -> list[Any]:
     return known + [None] * (len(items) - len(known))
 
 
-def _standardized(power: int) -> Callable[[list[float]], float | None]:
+def _standardized(power: int) -> Callable[[list[float | None]], float | None]:
     """The moment of a power around the mean in units of the deviation, exactly up to the last step."""
 
     def run(given: list[float | None]) -> float | None:

@@ -6,11 +6,14 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 from everview.errors import BadPattern
-from everview.oracle.scalar_casts import cast_value
-from everview.types import BINARY, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Struct, Type
+from everview.oracle.scalar_casts import NoValue, cast_value
+from everview.oracle.scalar_numbers import fit
+from everview.types import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Struct, Type
+from everview.types import Decimal as DecimalType
 
 
 class Members(tuple[tuple[str, Any], ...]):
@@ -117,9 +120,55 @@ def _written(value: Any, type_: Type) -> str:
     return _text(plain) if quoted else plain
 
 
+def _from_json(type_: Type, types: list[Type], values: list[Any]) -> Any:
+    text = values[0].strip(" \t\r\n")
+    value, good = _read(text)
+    fits, result = _fits(value, type_) if good else (False, None)
+    if isinstance(type_, Struct) and text and (not fits or result is None):
+        return {field.name: None for field in type_.fields}
+    return result if fits else None
+
+
+def _fits(value: Any, type_: Type) -> tuple[bool, Any]:
+    """Whether a value is of a type, and then the value."""
+    if value is None:
+        return True, None
+    if isinstance(type_, Struct):
+        if not isinstance(value, Members):
+            return False, None
+        fields = {f.name: _fits([None, *(v for k, v in value if k == f.name)][-1], f.type)[1] for f in type_.fields}
+        return True, fields
+    if isinstance(type_, Array):
+        items = [_fits(item, type_.element) for item in value] if isinstance(value, list) else [(False, None)]
+        return all(fits for fits, _ in items), [item for _, item in items] if all(f for f, _ in items) else None
+    if type_ == STRING:
+        return True, value if isinstance(value, str) else _text(value)
+    if isinstance(value, bool) or type_ == BOOLEAN:
+        good = isinstance(value, bool) and type_ == BOOLEAN
+        return good, value if good else None
+    return _number(value, type_)
+
+
+def _number(value: Any, type_: Type) -> tuple[bool, Any]:
+    if type_ in (FLOAT, DOUBLE):
+        if value in ("NaN", "Infinity", "-Infinity"):
+            return True, float(value)
+        good = isinstance(value, (int, float))
+        return good, cast_value(float(value), DOUBLE, type_) if good else None
+    kinds = (int, float, str) if isinstance(type_, DecimalType) else int
+    if not isinstance(value, kinds):
+        return False, None
+    try:
+        exact = Fraction(repr(value) if isinstance(value, float) else value)
+        return True, fit(type_, exact)
+    except (NoValue, ValueError, ZeroDivisionError):
+        return False, None
+
+
 JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "get_json_object": lambda type_, types, values: _get(*values),
     "json_array_length": lambda type_, types, values: _length(*values),
     "json_object_keys": lambda type_, types, values: _keys(*values),
+    "from_json": _from_json,
     "to_json": lambda type_, types, values: _written(values[0], types[0]),
 }

@@ -179,7 +179,8 @@ def _read(text: str, pattern: str) -> dt.datetime:
         count = len(token)
         if token[0] in "XxZ":
             colon = ":" if count in (3, 5) and token != "ZZZ" else ""
-            regex += rf"({'Z|' if token[0] == 'X' or count == 5 else ''}[+-]\d\d(?:{colon}\d\d){'?' if token in 'Xx' else ''})"
+            zero, rest = "Z|" if token[0] == "X" or count == 5 else "", "?" if token in "Xx" else ""
+            regex += rf"({zero}[+-]\d\d(?:{colon}\d\d){rest})"
         elif token[0] == "D":
             regex += rf"(\d{{{count},3}})"
         elif token[0] in "aEM" and not (token[0] == "M" and count < 3):

@@ -53,11 +53,12 @@ def _substring(text: Any, start: int, size: int | None = None) -> Any:
     return text[kept[0] - 1 : kept[-1]] if kept else text[:0]
 
 
-def _pad(left: bool) -> Callable[..., str]:
-    def run(text: str, size: int, pad: str = " ") -> str:
+def _pad(left: bool) -> Callable[..., Any]:
+    def run(text: Any, size: int, pad: Any = None) -> Any:
+        pad = (b"\0" if isinstance(text, bytes) else " ") if pad is None else pad
         if size <= len(text):
             return text[: max(size, 0)]
-        filling = ""
+        filling = text[:0]
         while pad and len(filling) < size - len(text):
             filling += pad
         filling = filling[: size - len(text)]
@@ -219,7 +220,7 @@ TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "repeat": lambda text, n: "".join(text for _ in range(n)),
     "space": lambda n: " " * n,
     "starts_with": lambda text, part: text[: len(part)] == part,
-    "ends_with": lambda text, part: part == "" or text[-len(part) :] == part,
+    "ends_with": lambda text, part: not part or text[-len(part) :] == part,
     "contains": lambda text, part: part in text,
     "like": _like,
     "ilike": lambda text, pattern, escape="\\": _like(text.lower(), pattern.lower(), escape),

@@ -314,7 +314,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in (TEXTS | PARTS | ZONES).items()},
+    **{name: plain(function) for name, function in {**TEXTS, **PARTS, **ZONES}.items()},
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,

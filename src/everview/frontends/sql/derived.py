@@ -38,11 +38,11 @@ def derived(written: SqlCall, kept: Expression | None, site: Site) -> Expression
 # -- of pairs
 
 
-class Pair:
+class PairedNumbers:
     """The aggregates of pairs of numbers, of which neither is NULL."""
 
     def __init__(self, aggregating: Aggregating, given: list[Expression]) -> None:
-        self.y, self.x = given
+        self.y, self.x = (value if is_number(value.type) else implicit(value, DOUBLE, "avg") for value in given)
         self._aggregating = aggregating
 
     def of(self, name: str, value: Expression, other: Expression) -> Expression:
@@ -73,28 +73,28 @@ class Pair:
         return y, x
 
 
-def _corr(pair: Pair) -> Expression:
+def _corr(pair: PairedNumbers) -> Expression:
     deviations = [pair.variance(*side, "stddev_pop") for side in ((pair.y, pair.x), (pair.x, pair.y))]
     return _where(call("and", *pair.varies), call("divide", pair.covariance, call("multiply", *deviations)))
 
 
-def _slope(pair: Pair) -> Expression:
+def _slope(pair: PairedNumbers) -> Expression:
     return _where(pair.varies[1], call("divide", pair.covariance, pair.variance(pair.x, pair.y)))
 
 
-def _intercept(pair: Pair) -> Expression:
+def _intercept(pair: PairedNumbers) -> Expression:
     rise = call("multiply", _slope(pair), pair.mean(pair.x, pair.y))
     return call("subtract", pair.mean(pair.y, pair.x), rise)
 
 
-def _r2(pair: Pair) -> Expression:
+def _r2(pair: PairedNumbers) -> Expression:
     y, x = pair.varies
     both = call("multiply", pair.variance(pair.y, pair.x), pair.variance(pair.x, pair.y))
     share = call("divide", call("multiply", pair.covariance, pair.covariance), both)
     return _where(x, call("if", y, share, literal(1.0)))
 
 
-def _times(pair: Pair, value: Expression) -> Expression:
+def _times(pair: PairedNumbers, value: Expression) -> Expression:
     return call("multiply", coerced(pair.count, DOUBLE), value)
 
 
@@ -103,8 +103,8 @@ def _where(condition: Expression, value: Expression) -> Expression:
     return call("if", condition, value, Literal(None, value.type))
 
 
-def _paired(formula: Callable[[Pair], Expression]) -> tuple[int, Formula]:
-    return 2, lambda aggregating, given: formula(Pair(aggregating, given))
+def _paired(formula: Callable[[PairedNumbers], Expression]) -> tuple[int, Formula]:
+    return 2, lambda aggregating, given: formula(PairedNumbers(aggregating, given))
 
 
 # -- of all values of a group

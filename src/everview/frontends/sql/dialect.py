@@ -68,8 +68,9 @@ def _value(token: Token, text: str) -> str:
 
 
 def _is_hexadecimal(before: Token, token: Token, text: str) -> bool:
-    """``X"1F"``, which sqlglot knows in single quotes only."""
-    return before.text in ("x", "X") and before.token_type == T.VAR and before.end + 1 == token.start
+    """``X"1F"`` and ``X '1F'``, which sqlglot knows in single quotes and without a space only."""
+    touching = not text[before.end + 1 : token.start].strip()
+    return before.text in ("x", "X") and before.token_type == T.VAR and touching
 
 
 def _goes_on(before: Token, token: Token, text: str) -> bool:

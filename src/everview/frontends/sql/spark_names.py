@@ -38,8 +38,8 @@ LACKING: Final = (
     ),
     Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
     Lacking(
-        "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact here, "
-        "and a view of counts by value with LIMIT gives the most frequent ones",
+        "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact "
+        "here, and a view of counts by value with LIMIT gives the most frequent ones",
         "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
         "hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg kll_merge_agg_bigint kll_merge_agg_double "
         "kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint "
@@ -85,7 +85,7 @@ LACKING: Final = (
     ),
     Lacking(
         "JSON and CSV are read before they come here, or by a Python function that @ev.function makes known",
-        "from_csv from_json json_tuple to_csv",
+        "from_csv json_tuple to_csv",
     ),
     Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
     Lacking(

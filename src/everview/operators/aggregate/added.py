@@ -12,12 +12,11 @@ from everview.errors import WeightOverflow
 from everview.kernels import exact_sum, quotients, sums
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.floats import Flags, scaled, words_of
-from everview.operators.aggregate.registry import FLOATS
+from everview.operators.aggregate.result_types import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
 from everview.operators.form import Line
 from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
-
 
 TRY: Final = "try "  # before what gives NULL where it would overflow
 

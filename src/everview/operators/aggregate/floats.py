@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from everview.codes import fixed
 from everview.kernels import exact_sum, quotients
-from everview.operators.aggregate.registry import FLOATS
+from everview.operators.aggregate.result_types import FLOATS
 from everview.types import DOUBLE, NULL_WORD, Decimal, Type
 from everview.types.words import Matrix, Words
 

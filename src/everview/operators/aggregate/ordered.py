@@ -15,7 +15,7 @@ from everview.kernels.tally import align
 from everview.operators.aggregate.added import null_mark
 from everview.operators.aggregate.call import Call, FieldOrder
 from everview.operators.aggregate.floats import doubles_of, words_of
-from everview.operators.aggregate.registry import is_number
+from everview.operators.aggregate.result_types import is_number
 from everview.operators.form import Line
 from everview.operators.index import Direction, Index, Order, restore, restoring
 from everview.operators.operator import Layout

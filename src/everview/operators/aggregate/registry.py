@@ -15,85 +15,29 @@ A new aggregate is a line in each (or in the second alone, if the operators comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from everview.errors import SchemaError
-from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGERS, STRING, Array, Decimal, Field, Type
-
-FLOATS = ("FLOAT", "DOUBLE")
+from everview.operators.aggregate.result_types import (
+    TypeRule,
+    always,
+    double_of_number,
+    double_only,
+    double_or_own,
+    list_type,
+    mean_type,
+    only,
+    own_integer,
+    own_type,
+    sum_type,
+)
+from everview.types import BIGINT, BOOLEAN, STRING
 
 # linear: added up, row by row. end: the row at one end of an order. ordered: all rows of the group in an order.
 # collected: all values of the group as a list. user: a function that the user wrote, of such lists.
 Law = Literal["linear", "end", "ordered", "collected", "user"]
 # what a linear aggregate adds up, besides how many values there are; products are of its two arguments
 Summed = Literal["trues", "values", "squares", "products", "bits"]
-TypeRule = Callable[[str, Field], Type]
-
-
-# -- Types of results: of an aggregate's name and of the field that it is of
-
-
-def is_number(type_: Type) -> bool:
-    return isinstance(type_, Decimal) or type_ in INTEGERS or type_.sql in FLOATS
-
-
-def _sum(function: str, argument: Field) -> Type:
-    if isinstance(argument.type, Decimal):
-        return Decimal(min(38, argument.type.precision + 10), argument.type.scale)
-    return BIGINT if argument.type in INTEGERS else _float(function, argument)
-
-
-def _mean(function: str, argument: Field) -> Type:
-    if isinstance(argument.type, Decimal):
-        return Decimal(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
-    return _float(function, argument)
-
-
-def _float(function: str, argument: Field) -> Type:
-    if not is_number(argument.type):
-        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes numbers")
-    return DOUBLE
-
-
-def _integer(function: str, argument: Field) -> Type:
-    if argument.type not in INTEGERS:
-        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes integers")
-    return argument.type
-
-
-def _double_only(function: str, argument: Field) -> Type:
-    if argument.type != DOUBLE:
-        raise SchemaError(f"{function} of {argument}", hint=f"{function} takes DOUBLE")
-    return DOUBLE
-
-
-def _float_or_own(function: str, argument: Field) -> Type:
-    return DOUBLE if is_number(argument.type) else argument.type
-
-
-def _own(function: str, argument: Field) -> Type:
-    return argument.type
-
-
-def _list(function: str, argument: Field) -> Type:
-    return Array(argument.type)
-
-
-def _always(wanted: Type) -> TypeRule:
-    return lambda function, argument: wanted
-
-
-def _only(wanted: Type) -> TypeRule:
-    """The argument's type, which is this one."""
-
-    def rule(function: str, argument: Field) -> Type:
-        if argument.type != wanted:
-            raise SchemaError(f"{function} of {argument}", hint=f"{function} takes {wanted}")
-        return wanted
-
-    return rule
 
 
 # -- What circuits compute
@@ -128,11 +72,11 @@ _POPULATION = "numbers, as the whole population: divided by n"
 
 COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
     ComputedAggregate(
-        "count", "linear", _always(BIGINT), False,
+        "count", "linear", always(BIGINT), False,
         written='`("count", x)`; `"count"` of rows', says=(("values that are not NULL", "`BIGINT NOT NULL`"),),
     ),
     ComputedAggregate(
-        "sum", "linear", _sum, sums=("values",),
+        "sum", "linear", sum_type, sums=("values",),
         says=(
             ("integers", "`BIGINT`"),
             ("`DECIMAL(p,s)`", "`DECIMAL(p+10,s)`, at most 38 digits"),
@@ -140,36 +84,36 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
         ),
     ),
     ComputedAggregate(
-        "avg", "linear", _mean, sums=("values",),
+        "avg", "linear", mean_type, sums=("values",),
         says=(
             ("integers, `FLOAT`, `DOUBLE`", "`DOUBLE`"),
             ("`DECIMAL(p,s)`", "`DECIMAL(p+4,s+4)`, at most 38 digits"),
         ),
     ),
     ComputedAggregate(
-        "avg double", "linear", _float, sums=("values",),
+        "avg double", "linear", double_of_number, sums=("values",),
         says=(("numbers, `DECIMAL` too; the nearest to the exact mean", "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "variance", "linear", _float, True, ("values", "squares"), also=("variance samp",),
+        "variance", "linear", double_of_number, True, ("values", "squares"), also=("variance samp",),
         says=((_TWO_VALUES, "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "variance pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
+        "variance pop", "linear", double_of_number, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
     ),
     ComputedAggregate(
-        "stddev", "linear", _float, True, ("values", "squares"), also=("stddev samp",),
+        "stddev", "linear", double_of_number, True, ("values", "squares"), also=("stddev samp",),
         says=((_TWO_VALUES, "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "stddev pop", "linear", _float, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
+        "stddev pop", "linear", double_of_number, True, ("values", "squares"), says=((_POPULATION, "`DOUBLE`"),)
     ),
     ComputedAggregate(
-        "bool_and", "linear", _only(BOOLEAN), sums=("trues",), also=("every",),
+        "bool_and", "linear", only(BOOLEAN), sums=("trues",), also=("every",),
         says=(("`BOOLEAN`: whether all are true", "`BOOLEAN`"),),
     ),
     ComputedAggregate(
-        "bool_or", "linear", _only(BOOLEAN), sums=("trues",), also=("any",),
+        "bool_or", "linear", only(BOOLEAN), sums=("trues",), also=("any",),
         says=(("`BOOLEAN`: whether any is true", "`BOOLEAN`"),),
     ),
     *(
@@ -177,17 +121,17 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
             f"try {name}", "linear", gives, True, ("values",),
             says=(("numbers, as without `try`; NULL beyond the range of the type", "the same type"),),
         )
-        for name, gives in (("sum", _sum), ("avg", _mean))
+        for name, gives in (("sum", sum_type), ("avg", mean_type))
     ),
     *(
         ComputedAggregate(
-            name, "linear", _integer, sums=("bits",), says=(("integers, bit by bit", "the column's type"),)
+            name, "linear", own_integer, sums=("bits",), says=(("integers, bit by bit", "the column's type"),)
         )
         for name in ("bit_and", "bit_or", "bit_xor")
     ),
     *(
         ComputedAggregate(
-            name, "linear", _double_only, True, ("values", "products"), pair=True, written=f'`("{name}", [x, y])`',
+            name, "linear", double_only, True, ("values", "products"), pair=True, written=f'`("{name}", [x, y])`',
             says=((f"pairs of `DOUBLE`, both NULL in the same rows, {how}", "`DOUBLE`"),),
         )
         for name, how in (
@@ -195,45 +139,46 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
             ("covariance pop", "as the whole population: divided by n"),
         )
     ),
-    ComputedAggregate("min", "end", _own, says=(("the least value, of text too", "the column's type"),)),
-    ComputedAggregate("max", "end", _own, says=(("the greatest value, of text too", "the column's type"),)),
+    ComputedAggregate("min", "end", own_type, says=(("the least value, of text too", "the column's type"),)),
+    ComputedAggregate("max", "end", own_type, says=(("the greatest value, of text too", "the column's type"),)),
     ComputedAggregate(
-        "first", "end", _own, options=("order", "nulls"), keeps_nulls=True,
+        "first", "end", own_type, options=("order", "nulls"), keeps_nulls=True,
         written='`("first", x, {"order": …})`', says=(("the value of the first row in an order", "the column's type"),),
     ),
     ComputedAggregate(
-        "last", "end", _own, options=("order", "nulls"), keeps_nulls=True,
+        "last", "end", own_type, options=("order", "nulls"), keeps_nulls=True,
         written='`("last", x, {"order": …})`', says=(("the value of the last row in an order", "the column's type"),),
     ),
     ComputedAggregate(
-        "percentile", "ordered", _float, options=("order",), fraction=True,
+        "percentile", "ordered", double_of_number, options=("order",), fraction=True,
         written='`("percentile", x, 0.9)`; `("median", x)` at 0.5',
         says=(("of n values the one at place 0.9 · (n − 1), from 0; between two, in proportion", "`DOUBLE`"),),
     ),
     ComputedAggregate(
-        "percentile discrete", "ordered", _float_or_own, options=("order",), fraction=True,
+        "percentile discrete", "ordered", double_or_own, options=("order",), fraction=True,
         says=((
             "the first value at whose place, from 1, at least 0.9 · n are there",
             "`DOUBLE`; of what are no numbers, the column's type",
         ),),
     ),
     ComputedAggregate(
-        "quantile", "ordered", _own, options=("order",), fraction=True,
+        "quantile", "ordered", own_type, options=("order",), fraction=True,
         says=(("the same value, as it is", "the column's type"),),
     ),
     ComputedAggregate(
-        "mode", "ordered", _own, options=("order",),
+        "mode", "ordered", own_type, options=("order",),
         says=(("the most frequent value; of several, the first in the order", "the column's type"),),
     ),
     ComputedAggregate(
-        "array", "collected", _list, False, options=("order", "nulls"), says=(("all values", "`ARRAY<…> NOT NULL`"),)
+        "array", "collected", list_type, False, options=("order", "nulls"),
+        says=(("all values", "`ARRAY<…> NOT NULL`"),),
     ),
     ComputedAggregate(
-        "string", "collected", _only(STRING), options=("order", "separator"),
+        "string", "collected", only(STRING), options=("order", "separator"),
         written='`("string", x, {"separator": ", "})`',
         says=(("all texts, with a separator between them", "`STRING`"),),
     ),
-    ComputedAggregate("user", "user", _own, keeps_nulls=True),
+    ComputedAggregate("user", "user", own_type, keeps_nulls=True),
 )  # fmt: skip
 _COMPUTED: Final = {line.name: line for line in COMPUTED}
 
@@ -321,7 +266,7 @@ _TRIED = "as without `try_`; NULL beyond the range of the type"
 _READ_WHOLE = "a group that changes is read as a whole"
 
 
-def _PAIRED(written: str) -> dict[str, str]:  # noqa: N802
+def _paired(written: str) -> dict[str, str]:
     return {"written": f"`{written}`", "says": "of pairs without NULL, as `DOUBLE`; from exact sums"}
 
 
@@ -359,10 +304,10 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("bit_and", "bit_and", "values", "integers", sql="bit_and"),
     AggregateFunction("bit_or", "bit_or", "values", "integers", sql="bit_or"),
     AggregateFunction("bit_xor", "bit_xor", "values", "integers", sql="bit_xor"),
-    AggregateFunction("covar_pop", "covariance pop", "pair", "numbers", sql="covar_pop", **_PAIRED("covar_pop(x, y)")),
-    AggregateFunction("covar_samp", "covariance", "pair", "numbers", sql="covar_samp", **_PAIRED("covar_samp(x, y)")),
+    AggregateFunction("covar_pop", "covariance pop", "pair", "numbers", sql="covar_pop", **_paired("covar_pop(x, y)")),
+    AggregateFunction("covar_samp", "covariance", "pair", "numbers", sql="covar_samp", **_paired("covar_samp(x, y)")),
     *(
-        AggregateFunction(name, "", "derived", "numbers", sql=name, **_PAIRED(f"{name}({arguments})"))
+        AggregateFunction(name, "", "derived", "numbers", sql=name, **_paired(f"{name}({arguments})"))
         for name, arguments in {
             "corr": "x, y", "regr_count": "y, x", "regr_avgx": "y, x", "regr_avgy": "y, x", "regr_sxx": "y, x",
             "regr_sxy": "y, x", "regr_syy": "y, x", "regr_slope": "y, x", "regr_intercept": "y, x", "regr_r2": "y, x",

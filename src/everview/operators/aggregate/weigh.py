@@ -14,7 +14,8 @@ from everview.kernels.group_sums import LINE, group_sums
 from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
-from everview.operators.aggregate.registry import FLOATS, computed
+from everview.operators.aggregate.registry import computed
+from everview.operators.aggregate.result_types import FLOATS
 from everview.operators.form import CompiledForm, Line, Reason, flat
 from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
 from everview.traces.view import TraceView

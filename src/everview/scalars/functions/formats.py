@@ -282,7 +282,7 @@ def _read(a: Value, pattern: str) -> tuple[Any, Any]:
         if letter not in letters:
             return np.full(len(a), missing, np.int64)
         text = pc.struct_field(parts, letter).fill_null("")
-        text = pc.if_else(pc.equal(text, ""), str(missing), text)  # in brackets, and left out
+        text = pc.if_else(pc.equal(text, pa.scalar("")), str(missing), text)  # in brackets, and left out
         if letter == "M" and letters["M"] >= 3:
             names = pa.array([n if letters["M"] == 4 else n[:3] for n in _MONTHS])
             return pc.add(pc.index_in(text, value_set=names), 1).fill_null(0).to_numpy(zero_copy_only=False)

@@ -161,7 +161,91 @@ def _early(value: dt.datetime) -> str:
     return f'"{value.replace(tzinfo=None).isoformat("T", "milliseconds")}Z"'
 
 
+# -- reading by a type
+
+
+class _Unfit(Exception):
+    """Raised by a value that is not of the type it is read as."""
+
+
+_ENDLESS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _from_json(out: Kind, a: Value, schema: Value) -> Any:
+    return each(out, lambda text: _typed(text, out), a)
+
+
+def _typed(text: str, kind: Kind) -> Any:
+    """The value of a text; a struct of NULLs, or NULL, where it is none of the type."""
+    if not text.strip(" \t\r\n"):
+        return None
+    nothing = {field.name: None for field in kind} if pa.types.is_struct(kind) else None
+    try:
+        value = _read(text)
+        return nothing if value is None else _fitted(value, kind)
+    except (ValueError, RecursionError, _Unfit):
+        return nothing
+
+
+def _fitted(value: Any, kind: Kind) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return _struct(value, kind)
+    if pa.types.is_list(kind):
+        if not isinstance(value, list) or isinstance(value, _Pairs):
+            raise _Unfit
+        return [_fitted(item, kind.value_type) for item in value]
+    if pa.types.is_string(kind):
+        return value if isinstance(value, str) else _compact(value)
+    if pa.types.is_boolean(kind):
+        return _of(bool, value)
+    if pa.types.is_integer(kind):
+        number = _of(int, value)
+        if isinstance(number, bool) or not -(1 << kind.bit_width - 1) <= number < 1 << kind.bit_width - 1:
+            raise _Unfit
+        return number
+    if pa.types.is_decimal(kind):
+        return _decimal(value, kind)
+    if isinstance(value, str) and value in _ENDLESS:
+        return _ENDLESS[value]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _Unfit
+    return float(value)
+
+
+def _of(wanted: type, value: Any) -> Any:
+    if not isinstance(value, wanted):
+        raise _Unfit
+    return value
+
+
+def _struct(value: Any, kind: Kind) -> dict[str, Any]:
+    """The fields of an object; one that does not fit is NULL, and of several of a name the last counts."""
+    members = dict(_of(_Pairs, value))
+    fitted: dict[str, Any] = {}
+    for field in kind:
+        try:
+            fitted[field.name] = _fitted(members.get(field.name), field.type)
+        except _Unfit:
+            fitted[field.name] = None
+    return fitted
+
+
+def _decimal(value: Any, kind: Kind) -> decimal.Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise _Unfit
+    try:
+        number = decimal.Decimal(repr(value) if isinstance(value, float) else value)
+        unit = decimal.Decimal(1).scaleb(-kind.scale)
+        number = number.quantize(unit, decimal.ROUND_HALF_UP, decimal.Context(prec=kind.precision))
+    except decimal.InvalidOperation:
+        raise _Unfit from None
+    return number
+
+
 KERNELS: Final[dict[str, Kernel]] = {
+    "from_json": _from_json,
     "get_json_object": constant(1, _get),
     "json_array_length": lambda out, a: each(out, _length, a),
     "json_object_keys": lambda out, a: each(out, _keys, a),

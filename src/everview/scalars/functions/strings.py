@@ -136,8 +136,10 @@ def _right(out: Kind, a: Value, count: Value) -> Any:
     return each(out, lambda text, n: text[-n:] if n > 0 else text[:0], a, count)
 
 
-def _padding(plain: Kernel, general: Callable[[str, int, str], str]) -> Kernel:
+def _padding(plain: Kernel, general: Callable[[Any, int, Any], Any]) -> Kernel:
     def run(out: Kind, a: Value, size: Value, pad: Value = None) -> Any:
+        if pa.types.is_binary(a.type):
+            return each(out, general, a, size, pa.scalar(b"\0") if pad is None else pad)
         pad = pa.scalar(" ") if pad is None else pad
         if is_scalar(size) and is_scalar(pad) and size.is_valid and pad.is_valid and len(pad.as_py()) == 1:
             width = max(size.as_py(), 0)
@@ -147,17 +149,17 @@ def _padding(plain: Kernel, general: Callable[[str, int, str], str]) -> Kernel:
     return run
 
 
-def _left_padded(text: str, size: int, pad: str) -> str:
+def _left_padded(text: Any, size: int, pad: Any) -> Any:
     return _filling(text, size, pad) + text if len(text) < size else text[: max(size, 0)]
 
 
-def _right_padded(text: str, size: int, pad: str) -> str:
+def _right_padded(text: Any, size: int, pad: Any) -> Any:
     return text + _filling(text, size, pad) if len(text) < size else text[: max(size, 0)]
 
 
-def _filling(text: str, size: int, pad: str) -> str:
+def _filling(text: Any, size: int, pad: Any) -> Any:
     missing = size - len(text)
-    return (pad * (missing // len(pad) + 1))[:missing] if pad else ""
+    return (pad * (missing // len(pad) + 1))[:missing] if pad else pad
 
 
 def _concat(out: Kind, *arguments: Value) -> Any:
@@ -284,8 +286,8 @@ KERNELS: Final[dict[str, Kernel]] = {
     "reverse": _reverse,
     "repeat": _repeat,
     "space": _space,
-    "starts_with": _testing(pc.starts_with, str.startswith),
-    "ends_with": _testing(pc.ends_with, str.endswith),
+    "starts_with": _testing(pc.starts_with, lambda text, part: text.startswith(part)),
+    "ends_with": _testing(pc.ends_with, lambda text, part: text.endswith(part)),
     "contains": _testing(pc.match_substring, lambda text, part: part in text),
     "ascii": _ascii,
     "chr": _chr,

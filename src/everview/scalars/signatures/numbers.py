@@ -12,6 +12,7 @@ from everview.scalars import coercion
 from everview.scalars.coercion import (
     FRACTIONS,
     MOST_DIGITS,
+    bits,
     bounded,
     coerced,
     decimal_of,
@@ -20,7 +21,7 @@ from everview.scalars.coercion import (
     is_number,
     mismatch,
 )
-from everview.scalars.expressions import Call, Expression, Literal
+from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
 from everview.scalars.signatures.rules import (
     Arguments,
@@ -265,10 +266,17 @@ def _counted(name: str, arguments: Arguments) -> Typed:
     return Typed((a,), INTEGER)
 
 
-def _bit(name: str, arguments: Arguments) -> Typed:
+def _bit(name: str, arguments: Arguments) -> Typed | Expression:
+    """A bit at a literal place is shifted to the end and cut off, which is compiled; at another, it is looked up."""
     value, place = arguments
     value = value if is_integer(value.type) else implicit(value, BIGINT, name)
-    return Typed((value, implicit(place, INTEGER, name)), TINYINT)
+    place = implicit(place, INTEGER, name)
+    if not isinstance(place, Literal) or place.value is None or not 0 <= place.value < bits(value.type):
+        return Typed((value, place), TINYINT)
+    value = value if value.type == BIGINT else coerced(value, INTEGER)
+    shifted = Call("shiftright", (value, place), value.type, value.nullable)
+    last = Call("bit_and", (shifted, coerced(Literal(1, INTEGER), value.type)), value.type, value.nullable)
+    return Cast(last, TINYINT)
 
 
 def _nullifzero(name: str, arguments: Arguments) -> Expression:

@@ -71,8 +71,8 @@ def _format_string(name: str, arguments: Arguments) -> Typed:
 
 
 _FORMAT: Final = (
-    "digits `0` and `9`, `,` or `G`, `.` or `D`, `$`, `S`, `MI`, `PR`; `#` where a number is too long; a moment takes a "
-    "pattern, and bytes take `base64`, `hex` or `utf-8`"
+    "digits `0` and `9`, `,` or `G`, `.` or `D`, `$`, `S`, `MI`, `PR`; `#` where a number is too long; a moment takes "
+    "a pattern, and bytes take `base64`, `hex` or `utf-8`"
 )
 PRINTED: Final[Signatures] = family(
     signed("to_char", 2, 2, _to_char, "number, moment or bytes, literal format", _FORMAT, "d", to_char="to_varchar"),

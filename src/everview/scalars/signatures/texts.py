@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -238,9 +239,32 @@ _URL: Final = "a form's encoding; what is no escape raises, or is NULL with `try
 _SETS: Final = "US-ASCII, ISO-8859-1, UTF-8, UTF-16, UTF-16BE, UTF-16LE, UTF-32; a letter that is not in it raises"
 _FORMS: Final = "`hex`, `utf-8` or `base64`"
 _UTF8: Final = "text is valid; bytes that are not have `�`, raise, or are NULL with `try_`"
+
+
+def _trimmed(name: str, arguments: Arguments) -> Typed | Expression:
+    """Text, also of bytes."""
+    return takes(STRING, gives=STRING)(name, tuple(map(_text, arguments)))
+
+
+def _all_bytes(*places: int) -> Callable[[Rule, Rule], Rule]:
+    """The rule for text, or another where the arguments at these places, as far as they are given, are BINARY."""
+
+    def chosen(of_text: Rule, of_bytes: Rule) -> Rule:
+        def rule(name: str, arguments: Arguments) -> Typed | Expression:
+            given = [arguments[place] for place in places if place < len(arguments)]
+            return (of_bytes if all(a.type == BINARY for a in given) else of_text)(name, arguments)
+
+        return rule
+
+    return chosen
+
+
 _TEXT: Final = takes(STRING, gives=STRING)
 _TEXT_TEST: Final = takes(STRING, gives=BOOLEAN)
-_PADDED: Final = takes(STRING, INTEGER, STRING, gives=STRING)
+_PART_TEST: Final = _all_bytes(0, 1)(_TEXT_TEST, takes(BINARY, gives=BOOLEAN))
+_PADDED: Final = _all_bytes(0, 2)(
+    takes(STRING, INTEGER, STRING, gives=STRING), takes(BINARY, INTEGER, BINARY, gives=BINARY)
+)
 _PLACE: Final = (
     "text, part [, start [, occurrence]]; part, text [, start]",
     "`instr` counts a negative start from the end, and goes backwards; `locate` with a NULL start is 0; a start, or "
@@ -266,10 +290,13 @@ TEXTS: Final[Signatures] = family(
         length="char_length character_length len",
     ),
     signed("octet_length bit_length", 1, 1, _text_or_bytes(INTEGER), "text or bytes"),
-    signed(*("trim ltrim rtrim", 1, 2, _TEXT, "text [, characters]", "without characters, spaces only"), trim="btrim"),
     signed(
-        *("lpad rpad", 2, 3, _PADDED, "text, length [, padding]"),
-        "a padding of several characters **d**; not on `BINARY`",
+        *("trim ltrim rtrim", 1, 2, _trimmed, "text [, characters]", "without characters, spaces only"),
+        trim="btrim",
+    ),
+    signed(
+        *("lpad rpad", 2, 3, _PADDED, "text or bytes, length [, padding]"),
+        "a padding of several characters **d**; bytes are padded with zeros, **d**",
         "a/d",
     ),
     signed("substring", 2, 3, _part, *_SUBSTRING, substring="substr mid"),
@@ -287,7 +314,7 @@ TEXTS: Final[Signatures] = family(
     signed("repeat", 2, 2, takes(STRING, INTEGER, gives=STRING), "text, times"),
     signed("space", 1, 1, takes(INTEGER, gives=STRING), "times"),
     signed(
-        *("starts_with ends_with contains", 2, 2, _TEXT_TEST, "text, part", "not on `BINARY`", "a/d"),
+        *("starts_with ends_with contains", 2, 2, _PART_TEST, "text, part; bytes, part", "", "a/d"),
         starts_with="startswith",
         ends_with="endswith",
     ),

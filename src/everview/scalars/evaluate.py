@@ -267,7 +267,7 @@ class Compiler:
 
         (run,) = Compiler((rewritten(body, placed),), tuple(self._users.values())).runs
 
-        def applied(rows: ChosenRows, parents: pa.Array, *values: pa.Array) -> Value:
+        def applied(rows: ChosenRows, parents: Any, *values: Any) -> Value:
             around = [rows.column(i).take(parents) for i in read]
             inside = ChosenRows([*around, *values], len(parents))
             return inside.whole(run(inside))

@@ -23,7 +23,6 @@ from everview.database.constants import (
     value_to_json,
 )
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
-from everview.frontends.sql.constraints import TableConstraint
 from everview.plan.catalog import NamedPlan
 from everview.scalars.expressions import Literal
 from everview.types import Field, Schema, unknown_name
@@ -31,6 +30,7 @@ from everview.types.names import check_names
 
 if TYPE_CHECKING:
     from everview.database.catalog import Catalog
+    from everview.frontends.sql.constraints import TableConstraint
 
 Relations = Mapping[str, Stream]
 Build = Callable[[Relations], Stream]

@@ -14,14 +14,18 @@ from everview.frontends.sql.statements import CreateView
 from everview.scalars.text import sql
 
 
-def spark_query(view: CreateView) -> str:
+def spark_query(view: CreateView) -> str | None:
     """The query behind ``CREATE VIEW … AS``: in Spark's own dialect as it was written, in another one translated.
+
+    None if it has clauses that Spark does not read.
 
     >>> from everview.frontends.sql import Tables, bind
     >>> (view,) = bind("CREATE MATERIALIZED VIEW v (a) AS SELECT 1 | 2 << 1", Tables({}))
     >>> spark_query(view)
     'SELECT 1 | 2 << 1'
     """
+    if _beyond_spark(view):
+        return None
     if view.dialect == "spark":
         return _with_values(view)[_query_start(view.text) :]
     created = sqlglot.parse_one(view.text, read=view.dialect)
@@ -30,6 +34,16 @@ def spark_query(view: CreateView) -> str:
         hint = "write the query in Spark's dialect, or the values into the text"
         raise SqlError(f"view {view.name}: parameters in the dialect {view.dialect} of a pipeline", hint=hint)
     return created.expression.sql("spark")
+
+
+def _beyond_spark(view: CreateView) -> bool:
+    """Whether a view has UNION BY NAME, WITH TIES, GROUPS or EXCLUDE."""
+    (parsed,), _ = parse(view.text, view.dialect)
+    for node in parsed.tree.find_all(exp.SetOperation, exp.LimitOptions, exp.WindowSpec):
+        groups = str(node.args.get("kind") or "").upper() == "GROUPS"
+        if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
+            return True
+    return False
 
 
 def _with_values(view: CreateView) -> str:

@@ -8,7 +8,7 @@ from everview.errors import SchemaError
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan, Window
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Frame, Literal, Order, WindowCall
+from everview.scalars.expressions import ExcludingFrame, Frame, Literal, Order, WindowCall
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Type
 from lowering.drawn import TABLES, Tick
 from scalars.agreeing import check_runs, circuit_of, meanings
@@ -90,6 +90,40 @@ def test_several_windows_at_once() -> None:
     )
 
 
-def test_a_range_by_distance_is_refused() -> None:
-    with pytest.raises(SchemaError, match="over a range of values"):
-        circuit_of(Window(T, (over("sum", (B,), BIGINT, ((B, "asc"),), Frame("range", -1, 0)),), ("w",)))
+DISTANCES = (
+    Frame("range", -1, 0),
+    Frame("range", None, -1),
+    Frame("range", -2, 1),
+    Frame("range", 1, None),
+    Frame("groups", -1, 1),
+    Frame("groups", 1, 2),
+    ExcludingFrame("rows", -2, 1, "current row"),
+    ExcludingFrame("groups", -1, 0, "group"),
+    ExcludingFrame("range", -1, 1, "ties"),
+)
+
+
+@pytest.mark.parametrize("frame", DISTANCES)
+@pytest.mark.parametrize("way", ["asc", "desc", "asc nulls last"])
+def test_frames_by_distance_of_groups_and_without_rows(way: str, frame: Frame) -> None:
+    order: Order = ((B, way),)
+    present = call("is_not_null", C)
+    check(
+        over("sum", (B,), BIGINT, order, frame),
+        over("count", (), BIGINT, order, frame),
+        over("max", (C,), STRING, order, frame),
+        over("first_value", (C,), STRING, order, frame, present),
+        over("last_value", (C,), STRING, order, frame),
+        over("nth_value", (C, literal(2)), STRING, order, frame, present),
+        over("lag", (C, literal(1)), STRING, order, None, present),
+        over("lead", (C, literal(2), literal("none")), STRING, order, None, present),
+    )
+
+
+def test_a_filter_of_values_that_are_chosen_is_refused() -> None:
+    with pytest.raises(SchemaError, match="with a filter"):
+        circuit_of(
+            Window(
+                T, (over("first_value", (B,), INTEGER, ((B, "asc"),), None, call("greater", B, literal(1))),), ("w",)
+            )
+        )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
@@ -18,14 +18,19 @@ from everview.database.database import READERS, Database
 from everview.database.defining import DESCRIPTION
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.frontends import read_sql
-from everview.database.guards import guarded
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
+from everview.later import Later
 from everview.plan.catalog import StoredFunction
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.prepare import check_shards, use_threads
 from everview.traces.store import Store
+
+if TYPE_CHECKING:
+    from everview.database.guards import guarded
+else:
+    guarded = Later("everview.database.guards", "guarded")
 
 NEVER: Final = float("inf")
 PERIOD: Final = 0.1  # seconds
@@ -85,7 +90,7 @@ def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
     for table in catalog.tables.values():
-        catalog = guarded(catalog, table)
+        catalog = guarded(catalog, table) if table.constraints else catalog
     stored, guards = dict(said["views"]), {name: catalog.views[name] for name in catalog.guards}
     for name in _each_after_what_it_reads(stored):
         catalog = catalog.with_view(_view(catalog, name, stored[name], views.get(name)))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import DefinitionError, shown
-from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns
 from everview.scalars.expressions import Literal, Now
 from everview.scalars.kinds import INTERVALS, VOID
 from everview.types import parse_type
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.constraints import TableConstraint
 
 _PLAIN = (bool, int, float, str, type(None))
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -66,16 +68,16 @@ def literal_from_json(said: dict[str, Any]) -> Literal:
     return Literal(value_from_json(said["value"]), parse_type(said["type"]) if type_ is None else type_)
 
 
-_CONSTRAINTS: Final[dict[str, type[TableConstraint]]] = {
-    "check": CheckRows,
-    "unique": UniqueColumns,
-    "foreign key": ForeignKey,
-}
+def _constraints() -> dict[str, type[TableConstraint]]:
+    """The kinds of constraints, by the words that data has for them."""
+    from everview.frontends.sql.constraints import CheckRows, ForeignKey, UniqueColumns
+
+    return {"check": CheckRows, "unique": UniqueColumns, "foreign key": ForeignKey}
 
 
 def constraint_to_json(constraint: TableConstraint) -> dict[str, Any]:
     """A constraint of a table as data."""
-    kind = next(word for word, class_ in _CONSTRAINTS.items() if isinstance(constraint, class_))
+    kind = next(word for word, class_ in _constraints().items() if isinstance(constraint, class_))
     fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(constraint).items()}
     return {"kind": kind, **fields}
 
@@ -83,10 +85,11 @@ def constraint_to_json(constraint: TableConstraint) -> dict[str, Any]:
 def constraint_from_json(said: dict[str, Any]) -> TableConstraint:
     """The constraint that `constraint_to_json` has made data of.
 
+    >>> from everview.frontends.sql.constraints import UniqueColumns
     >>> constraint_from_json(constraint_to_json(UniqueColumns("u", ("a", "b"))))
     UniqueColumns(name='u', columns=('a', 'b'))
     """
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in said.items() if name != "kind"
     }
-    return _CONSTRAINTS[said["kind"]](**fields)
+    return _constraints()[said["kind"]](**fields)

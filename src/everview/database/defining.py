@@ -21,8 +21,8 @@ from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import first_rows_of, with_clock
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
-from everview.database.guards import guarded, judge_of
 from everview.errors import DefinitionError, EverviewError, TransactionError
+from everview.later import Later
 from everview.plan.catalog import StoredFunction
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless
 from everview.runtimes.embedded.relation import KeptTable
@@ -33,6 +33,10 @@ from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.guards import guarded, judge_of
+else:
+    guarded = Later("everview.database.guards", "guarded")
+    judge_of = Later("everview.database.guards", "judge_of")
 
 Matrix = NDArray[np.int64]
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
@@ -53,7 +57,7 @@ class Definitions:
             name: KeptTable.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
         }
         self.carried = Carried(run, catalog, self.relations)
-        run.judge = judge_of(catalog)
+        run.judge = judge_of(catalog) if catalog.guards else None
 
     @contextmanager
     def changing(self) -> Generator[None]:
@@ -81,7 +85,8 @@ class Definitions:
         with self.changing():
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
-            wanted = guarded(without.with_table(table), table)
+            wanted = without.with_table(table)
+            wanted = guarded(wanted, table) if table.constraints else wanted
             first = None if rows is None else partial(self._first_rows, wanted, table.name, rows)
             # No trace of the old one is taken for the new one's.
             self._turn(wanted, keeping=without if known else None, first=first)

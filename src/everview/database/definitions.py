@@ -23,7 +23,6 @@ from everview.database.constants import (
     value_to_json,
 )
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
-from everview.frontends.sql.constraints import TableConstraint
 from everview.plan.catalog import NamedPlan
 from everview.plan.timed import CLOCK, kept_in_time
 from everview.scalars.expressions import Literal
@@ -32,6 +31,7 @@ from everview.types.names import check_names
 
 if TYPE_CHECKING:
     from everview.database.catalog import Catalog
+    from everview.frontends.sql.constraints import TableConstraint
 
 Relations = Mapping[str, Stream]
 Build = Callable[[Relations], Stream]

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from everview.database.catalog import Catalog
 from everview.database.definitions import Reader, ViewDefinition, check_name
-from everview.database.information import information_of, statement_of
 from everview.database.rules import DATALOG, derived_name
 from everview.errors import DefinitionError
 from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
-from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
+from everview.later import Later
 from everview.plan.catalog import FrontEnd, Readable, StoredFunction
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
@@ -28,6 +27,12 @@ from everview.types import Schema, Type
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.information import information_of, statement_of
+    from everview.frontends.sql.constraints import UniqueColumns
+else:
+    information_of = Later("everview.database.information", "information_of")
+    statement_of = Later("everview.database.information", "statement_of")
+    UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
 
 
 class ReadableDatabase(Readable):

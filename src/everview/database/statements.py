@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from everview.codes.encode import encode_weighted
 from everview.codes.rows import to_rows
-from everview.database.altering import alter
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import ReadableDatabase, sql_view
@@ -47,6 +46,7 @@ from everview.frontends.sql import (
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
+from everview.later import Later
 from everview.optimize import optimize
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
@@ -57,7 +57,10 @@ from everview.scalars.text import sql
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
+    from everview.database.altering import alter
     from everview.database.core import Core
+else:
+    alter = Later("everview.database.altering", "alter")
 
 
 def only_reads(text: str) -> bool:

@@ -26,9 +26,9 @@ from everview.codes.ingest import as_rows
 from everview.codes.tables import table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
-from everview.database.generated import with_generated
 from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
+from everview.later import Later
 from everview.plan.timed import CLOCK
 from everview.runtimes.embedded.relation import KeptTable, Pending
 from everview.runtimes.loops import Cells
@@ -39,7 +39,10 @@ from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.generated import with_generated
     from everview.database.transactions import Transaction
+else:
+    with_generated = Later("everview.database.generated", "with_generated")
 
 Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"

@@ -7,10 +7,11 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
+from everview.later import Later
 from everview.lowering.aggregates import direction
 from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
@@ -21,11 +22,16 @@ from everview.operators.operator import Layout
 from everview.operators.window import COPIES, NEVER_NULL, RANKS, FramedOver, Over
 from everview.operators.window import Window as WindowOperator
 from everview.plan.nodes import Top, Window
-from everview.plan.reaches import is_distance, reaches
 from everview.plan.typing import call as called
 from everview.plan.typing import cast
 from everview.scalars.expressions import TRUE, Column, ExcludingFrame, Expression, Literal, WindowCall
 from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
+
+if TYPE_CHECKING:
+    from everview.plan.reaches import is_distance, reaches
+else:
+    is_distance = Later("everview.plan.reaches", "is_distance")
+    reaches = Later("everview.plan.reaches", "reaches")
 
 ALL = 1 << 62  # more places than there are rows
 # What the operator calls the aggregates of plans that windows compute.

@@ -13,7 +13,7 @@ from everview.types import BIGINT, DATE, TIMESTAMP, Type
 
 
 @dataclass(frozen=True)
-class Reach:
+class FrameReach:
     """The sort key, and the values at which the frame starts and ends, of one type; None where there is no distance.
 
     A value is NULL where the key is, or where it is beyond what the type holds.
@@ -29,7 +29,7 @@ def is_distance(edge: Any) -> bool:
     return edge is not None and not (edge == 0 and not isinstance(edge, Literal))
 
 
-def reaches(key: Expression, start: Any, end: Any, *, descending: bool = False) -> Reach:
+def reaches(key: Expression, start: Any, end: Any, *, descending: bool = False) -> FrameReach:
     """The reach of a frame over a sort key; raises if there is no such distance of the key's type.
 
     >>> from everview.scalars.expressions import Column
@@ -44,7 +44,7 @@ def reaches(key: Expression, start: Any, end: Any, *, descending: bool = False) 
         type_ = None if type_ is None else common(type_, kind)
     if type_ is None:
         raise TypeMismatch("its two sides are of different types", hint="write distances of one type")
-    return Reach(cast(key, type_), *(None if e is None else cast(e, type_) for e in (low, high)))
+    return FrameReach(cast(key, type_), *(None if e is None else cast(e, type_) for e in (low, high)))
 
 
 def _moved(key: Expression, edge: Any, descending: bool) -> Expression:

@@ -41,8 +41,8 @@ class LaidOut:
 
     def arrays(self, values: Any, lengths: Words, out: pa.DataType) -> Any:
         """Values as arrays of these lengths, NULL where the arrays were."""
-        ends = np.append(0, np.cumsum(lengths)).astype(np.int32)
-        made = pa.ListArray.from_arrays(pa.array(ends), values)
+        ends: Any = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32))
+        made: Any = pa.ListArray.from_arrays(ends, values)
         if self.absent.any():
             made = pc.if_else(pa.array(self.absent), pa.scalar(None, made.type), made)
         return made if made.type == out else made.cast(out)

@@ -40,7 +40,6 @@ from everview.errors import ArithmeticFailure, BadPattern, CastFailure, Everview
 from everview.operators.functions import Function
 from everview.operators.word_program import WordProgram
 from everview.scalars import in_words
-from everview.scalars.applied import APPLIED
 from everview.scalars.casts import convert, safe
 from everview.scalars.expressions import (
     TRY,
@@ -237,9 +236,11 @@ class Compiler:
         return run
 
     def _lambda_call(self, expression: LambdaCall) -> Run:
+        from everview.scalars.applied import APPLIED
+
+        apply, out = APPLIED[expression.function], expression.type.arrow
         inner = [self.run(a) for a in expression.arguments]
         bodies = [self._body(*both) for both in zip(expression.bodies, expression.variables, strict=True)]
-        apply, out = APPLIED[expression.function], expression.type.arrow
 
         def run(rows: ChosenRows) -> Value:
             values = [i(rows) for i in inner]
@@ -267,7 +268,7 @@ class Compiler:
 
         (run,) = Compiler((rewritten(body, placed),), tuple(self._users.values())).runs
 
-        def applied(rows: ChosenRows, parents: pa.Array, *values: pa.Array) -> Value:
+        def applied(rows: ChosenRows, parents: Any, *values: Any) -> Value:
             around = [rows.column(i).take(parents) for i in read]
             inside = ChosenRows([*around, *values], len(parents))
             return inside.whole(run(inside))

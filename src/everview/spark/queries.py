@@ -71,7 +71,7 @@ class Queries:
     def __contains__(self, name: str) -> bool:
         return name in self._views
 
-    def define(self, views: Sequence[NamedPlan], texts: Mapping[str, str] | None = None) -> None:
+    def define(self, views: Sequence[NamedPlan], texts: Mapping[str, str | None] | None = None) -> None:
         """Add the views of a front end; ``texts`` has the queries of those that Spark's SQL can express."""
         self.check(views)
         for view in views:

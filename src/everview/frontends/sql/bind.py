@@ -4,31 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlError
 from everview.frontends.sql import comparisons, functions, subqueries, windows
 from everview.frontends.sql import statements as st
-from everview.frontends.sql.constraints import UniqueColumns
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
-from everview.frontends.sql.macros import create_function, drop_function
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
-from everview.frontends.sql.prepared import prepared
 from everview.frontends.sql.queries import complete
 from everview.frontends.sql.schemas import create_schema, drop_schema, is_information
-from everview.frontends.sql.showing import comment, describe, show
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
+from everview.later import Later
 from everview.plan.catalog import CatalogFunction, Readable, StoredFunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
 from everview.scalars.expressions import Expression, columns_of
 from everview.types import Schema
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.altering import alter
+    from everview.frontends.sql.changes import change
+    from everview.frontends.sql.constraints import UniqueColumns
+    from everview.frontends.sql.macros import create_function, drop_function
+    from everview.frontends.sql.prepared import prepared
+    from everview.frontends.sql.showing import comment, describe, show
+else:
+    alter = Later("everview.frontends.sql.altering", "alter")
+    change = Later("everview.frontends.sql.changes", "change")
+    UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
+    create_function = Later("everview.frontends.sql.macros", "create_function")
+    drop_function = Later("everview.frontends.sql.macros", "drop_function")
+    prepared = Later("everview.frontends.sql.prepared", "prepared")
+    comment = Later("everview.frontends.sql.showing", "comment")
+    describe = Later("everview.frontends.sql.showing", "describe")
+    show = Later("everview.frontends.sql.showing", "show")
 
 # Modules that say how kinds of expressions are bound.
 HANDLERS = (comparisons, functions, subqueries, windows)
@@ -151,12 +166,8 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
         case exp.Drop():
             return _drop(node, text, context)
         case exp.Insert() | exp.Update() | exp.Delete() | exp.Merge() | exp.TruncateTable():
-            from everview.frontends.sql.changes import change
-
             return change(node, text, context)
         case exp.Alter():
-            from everview.frontends.sql.altering import alter
-
             return alter(node, text, context)
         case exp.Describe():
             return describe(node, text, context)

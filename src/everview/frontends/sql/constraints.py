@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -22,6 +23,9 @@ from everview.frontends.sql.targets import computed
 from everview.plan.catalog import Readable, Tables
 from everview.scalars.expressions import Column, Exists, Expression, InQuery, Now, Scalar, columns_of, walk
 from everview.types import Schema, unknown_name
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.creating import NewTable
 
 
 @dataclass(frozen=True)
@@ -105,30 +109,7 @@ def rendered(node: exp.Expr, context: QueryContext) -> str:
 # -- reading them
 
 
-@dataclass
-class TableParts:
-    """What CREATE TABLE says beside columns, while it is read."""
-
-    table: str
-    constraints: list[TableConstraint]
-    generated: dict[str, str]
-
-    @property
-    def base(self) -> str:
-        """The name of the table without its schema."""
-        return self.table.rpartition(".")[2]
-
-    def add(self, constraint: TableConstraint) -> None:
-        """Take in a constraint, under a name that no other has."""
-        names = {fold(c.name) for c in self.constraints}
-        name, count = constraint.name, 1
-        while fold(name) in names:
-            count += 1
-            name = f"{constraint.name}{count}"
-        self.constraints.append(replace(constraint, name=name))
-
-
-def check_of(node: exp.CheckColumnConstraint, name: str, column: str, parts: TableParts, context: QueryContext) -> None:
+def check_of(node: exp.CheckColumnConstraint, name: str, column: str, parts: NewTable, context: QueryContext) -> None:
     """``CHECK (condition)`` of a column or of a table."""
     context.only(node, "this")
     middle = f"_{column}" if column else ""
@@ -136,14 +117,14 @@ def check_of(node: exp.CheckColumnConstraint, name: str, column: str, parts: Tab
 
 
 def unique_of(
-    node: exp.UniqueColumnConstraint, name: str, columns: list[str], parts: TableParts, context: QueryContext
+    node: exp.UniqueColumnConstraint, name: str, columns: list[str], parts: NewTable, context: QueryContext
 ) -> None:
     """``UNIQUE`` of a column, or ``UNIQUE (columns)`` of a table."""
     context.only(node, "this")
     parts.add(UniqueColumns(name or f"{parts.base}_{'_'.join(columns)}_key", tuple(columns)))
 
 
-def reference_of(node: exp.Reference, name: str, columns: list[str], parts: TableParts, context: QueryContext) -> None:
+def reference_of(node: exp.Reference, name: str, columns: list[str], parts: NewTable, context: QueryContext) -> None:
     """``REFERENCES table (columns)``; without columns, the primary key of that table."""
     context.only(node, "this", "options")
     for option in node.args.get("options") or []:

@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from everview.frontends.sql import statements as st
-from everview.frontends.sql.constraints import (
-    CheckRows,
-    TableParts,
-    UniqueColumns,
-    check_generated,
-    check_of,
-    reference_of,
-    rendered,
-    settled,
-    unique_of,
-)
 from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
 from everview.frontends.sql.schemas import stored_name
 from everview.frontends.sql.types import type_of
+from everview.later import Later
 from everview.plan.node import unique
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression
 from everview.types import Field, Schema, Type, unknown_name
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.constraints import (
+        CheckRows,
+        TableConstraint,
+        UniqueColumns,
+        check_generated,
+        check_of,
+        reference_of,
+        rendered,
+        settled,
+        unique_of,
+    )
+else:
+    CheckRows = Later("everview.frontends.sql.constraints", "CheckRows")
+    UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
+    check_generated = Later("everview.frontends.sql.constraints", "check_generated")
+    check_of = Later("everview.frontends.sql.constraints", "check_of")
+    reference_of = Later("everview.frontends.sql.constraints", "reference_of")
+    rendered = Later("everview.frontends.sql.constraints", "rendered")
+    settled = Later("everview.frontends.sql.constraints", "settled")
+    unique_of = Later("everview.frontends.sql.constraints", "unique_of")
 
 OF_COLUMNS = "there are PRIMARY KEY, NOT NULL, DEFAULT, CHECK, UNIQUE, REFERENCES, GENERATED ALWAYS AS and COMMENT"
 OF_TABLES = "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…) and FOREIGN KEY (a) REFERENCES t (a)"
@@ -57,13 +69,30 @@ def properties_of(node: exp.Create, context: QueryContext, *known: type[exp.Expr
 
 
 @dataclass
-class NewTable(TableParts):
+class NewTable:
     """A table while its definition is read."""
 
+    table: str
+    constraints: list[TableConstraint]
+    generated: dict[str, str]
     fields: list[Field] = field(default_factory=list[Field])
     keys: list[list[str]] = field(default_factory=list[list[str]])
     defaults: dict[str, Expression] = field(default_factory=dict[str, Expression])
     comments: dict[str, str] = field(default_factory=dict[str, str])  # of columns; that of the table by ""
+
+    @property
+    def base(self) -> str:
+        """The name of the table without its schema."""
+        return self.table.rpartition(".")[2]
+
+    def add(self, constraint: TableConstraint) -> None:
+        """Take in a constraint, under a name that no other has."""
+        names = {fold(c.name) for c in self.constraints}
+        name, count = constraint.name, 1
+        while fold(name) in names:
+            count += 1
+            name = f"{constraint.name}{count}"
+        self.constraints.append(replace(constraint, name=name))
 
 
 def create_table(node: exp.Create, text: str, context: QueryContext) -> st.CreateTable:
@@ -94,8 +123,10 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     return constrained(made, table, node, context)
 
 
-def constrained(made: st.CreateTable, table: TableParts, node: exp.Expr, context: QueryContext) -> st.CreateTable:
+def constrained(made: st.CreateTable, table: NewTable, node: exp.Expr, context: QueryContext) -> st.CreateTable:
     """The table with its constraints, all of them checked."""
+    if not table.constraints and not table.generated:
+        return made
     check_generated(table.generated, made.schema, node, context)
     for column, text in table.generated.items():
         table.add(CheckRows(f"{made.name}_{column}_generated", text, column))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -16,16 +16,22 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from everview.errors import SqlError, UnknownName
 from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Site, expression, handles
-from everview.frontends.sql.lambdas import lambda_call
-from everview.frontends.sql.macros import expanded
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.subqueries import array_of
 from everview.frontends.sql.written import NAMES, is_window_function
+from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import MICROS, MONTHS
 from everview.types import BIGINT, INTEGER, TIMESTAMP, parse_type, unknown_name
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.lambdas import lambda_call
+    from everview.frontends.sql.macros import expanded
+else:
+    lambda_call = Later("everview.frontends.sql.lambdas", "lambda_call")
+    expanded = Later("everview.frontends.sql.macros", "expanded")
 
 GIVEN = "given to the function "  # no column is called so
 CASTS = [
@@ -58,7 +64,7 @@ CHANCE = (
 
 def function(node: exp.Expr, site: Site) -> Expression:
     """Bind a call of a function."""
-    applied = lambda_call(node, site)
+    applied = lambda_call(node, site) if node.find(exp.Lambda) is not None else None
     if applied is not None:
         return applied
     aggregate = aggregates.aggregate(node, site)
@@ -80,9 +86,8 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
         raise site.context.unsupported(f"{name}()", node, hint)
     if generators.name_of(node) is not None:
         raise site.context.unsupported(f"{name} inside of an expression", node, "write it alone in SELECT or in FROM")
-    macro = expanded(name, arguments, node, site)
-    if macro is not None:
-        return macro
+    if site.context.catalog.stored_function(name) is not None:
+        return expanded(name, arguments, node, site)
     user = site.context.catalog.function(name)
     bound = [expression(argument, site) for argument in arguments]
     if user is not None:

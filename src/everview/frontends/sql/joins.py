@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import asof
 from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.names import Scope, Visible, fold, outward
 from everview.frontends.sql.rewrite import reads_outside, replaced
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
+from everview.later import Later
 from everview.plan.node import unique
 from everview.plan.nodes import Filter, Join, Lateral, Project
 from everview.plan.typing import call
 from everview.scalars.expressions import TRUE, Column, Expression
+
+if TYPE_CHECKING:
+    from everview.frontends.sql import asof
+else:
+    asof = Later("everview.frontends.sql.asof")
 
 MOST_JOINS = 100
 

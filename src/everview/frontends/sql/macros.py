@@ -143,11 +143,10 @@ def drop_function(node: exp.Drop, text: str, context: QueryContext) -> st.DropFu
 # -- calls
 
 
-def expanded(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression | None:
-    """The value of a call, if a function of SQL has that name."""
+def expanded(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """The value of a call of a function of SQL."""
     stored = site.context.catalog.stored_function(name)
-    if stored is None:
-        return None
+    assert stored is not None, "a function of SQL has that name"
     macro = macro_of(stored)
     if macro.is_table:
         raise site.context.error(f"{name} gives a table", node, f"write it in FROM: SELECT * FROM {name}(…)")

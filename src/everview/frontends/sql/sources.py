@@ -6,11 +6,12 @@ A relation is a plan and the scope that names its columns; `joins.py` joins rela
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql import generators, pivots, unpivots
+from everview.frontends.sql import generators
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.event_windows import TABLE_FUNCTIONS, windowed_table
@@ -20,9 +21,20 @@ from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.frontends.sql.schemas import is_information, stored_name
 from everview.frontends.sql.values import written
+from everview.later import Later
 from everview.plan.nodes import Project, Values
 from everview.scalars.expressions import Literal
 from everview.types import BIGINT, Field, Schema, unknown_name
+
+if TYPE_CHECKING:
+    from everview.frontends.sql import pivots, unpivots
+    from everview.frontends.sql.macros import expanded_table
+    from everview.frontends.sql.showing import information
+else:
+    pivots = Later("everview.frontends.sql.pivots")
+    unpivots = Later("everview.frontends.sql.unpivots")
+    expanded_table = Later("everview.frontends.sql.macros", "expanded_table")
+    information = Later("everview.frontends.sql.showing", "information")
 
 MOST_SERIES = 100_000
 
@@ -101,8 +113,6 @@ def relation(node: exp.Table, context: QueryContext) -> Bound:
     if isinstance(node.this, (exp.Placeholder, exp.Parameter)):
         raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
     if is_information(node):
-        from everview.frontends.sql.showing import information
-
         return information(node, context)
     name = stored_name(node, context)
     cte = context.ctes.get(fold(name)) if node.args.get("db") is None else None
@@ -185,9 +195,7 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
     if name in TABLE_FUNCTIONS:
         bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
         return named(bound, alias, context, name)
-    from everview.frontends.sql.macros import expanded_table
-
-    made = expanded_table(name, node.expressions, node, context)
+    made = expanded_table(name, node.expressions, node, context) if context.catalog.stored_function(name) else None
     if made is not None:
         return named(made, alias, context, name)
     hint = "there are explode, posexplode, inline, stack, range, generate_series, TUMBLE, HOP and SESSION"

@@ -18,14 +18,14 @@ from everview.scalars.text import sql
 def spark_query(view: CreateView) -> str | None:
     """The query behind ``CREATE VIEW … AS``: in Spark's own dialect as it was written, in another one translated.
 
-    None if it calls a table function that Spark has not.
+    None if it has clauses or table functions that Spark does not read.
 
     >>> from everview.frontends.sql import Tables, bind
     >>> (view,) = bind("CREATE MATERIALIZED VIEW v (a) AS SELECT 1 | 2 << 1", Tables({}))
     >>> spark_query(view)
     'SELECT 1 | 2 << 1'
     """
-    if _has_other_functions(view.text):
+    if _beyond_spark(view):
         return None
     if view.dialect == "spark":
         return _with_values(view)[_query_start(view.text) :]
@@ -37,14 +37,16 @@ def spark_query(view: CreateView) -> str | None:
     return created.expression.sql("spark")
 
 
-def _has_other_functions(text: str) -> bool:
-    """Whether a text calls TUMBLE, HOP or SESSION of a table."""
-    tokens = Plain().tokenize(text)
-    calls = zip(tokens, tokens[1:], tokens[2:], strict=False)
-    return any(
-        name.text.lower() in TABLE_FUNCTIONS and (a.token_type, b.token_type) == (TokenType.L_PAREN, TokenType.TABLE)
-        for name, a, b in calls
-    )
+def _beyond_spark(view: CreateView) -> bool:
+    """Whether a view has UNION BY NAME, WITH TIES, GROUPS or EXCLUDE, or calls TUMBLE, HOP or SESSION."""
+    (parsed,), _ = parse(view.text, view.dialect)
+    for node in parsed.tree.find_all(exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.Anonymous):
+        groups = str(node.args.get("kind") or "").upper() == "GROUPS"
+        if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
+            return True
+        if isinstance(node, exp.Anonymous) and node.name in TABLE_FUNCTIONS:
+            return True
+    return False
 
 
 def _with_values(view: CreateView) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -12,12 +12,17 @@ from everview.frontends.sql.aggregates import any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.written import PICKED, RANKS, SqlCall, is_user, ordering, read
+from everview.later import Later
 from everview.operators.aggregate.registry import aggregate_of
-from everview.plan.reaches import reaches
 from everview.plan.typing import call, coerced, is_number, literal
 from everview.scalars.expressions import ExcludingFrame, Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
 from everview.types import INTEGER, Type
+
+if TYPE_CHECKING:
+    from everview.plan.reaches import reaches
+else:
+    reaches = Later("everview.plan.reaches", "reaches")
 
 
 @handles(exp.Window, args="this partition_by order spec alias over")

@@ -95,7 +95,7 @@ class BoundSources:
     def bind_clock(self, spark: SparkSession) -> None:
         """Bind the clock, if a view reads it, to a frame that is the present time whenever it is read."""
         if CLOCK in self._circuit.sources and CLOCK not in self.by_name:
-            style: dict[str, Any] = {"key": "now", "changes": "snapshot", "op": None, "weight": "_weight", "order": None}
+            style: dict[str, Any] = {"key": "now", "changes": "snapshot"}
             self.bind(CLOCK, spark.sql("SELECT current_timestamp() AS now"), schema=None, keep=True, **style)
 
     def follows_clock(self, offsets: Mapping[str, Any]) -> bool:

@@ -1,8 +1,8 @@
 """Windows of event time: spans of time that rows belong to, by a moment of their own.
 
 Spark's ``window(ts, size [, slide [, start]])`` and ``session_window(ts, gap)`` stand in SELECT and GROUP BY, as
-structs of ``start`` and ``end``; the table functions ``TUMBLE``, ``HOP`` and ``SESSION`` give every row of a table with the
-columns ``window_start`` and ``window_end``.
+structs of ``start`` and ``end``; the table functions ``TUMBLE``, ``HOP`` and ``SESSION`` give every row of a table with
+the columns ``window_start`` and ``window_end``.
 
 A window that tumbles is a function of the row. One that hops is several rows, one for each window around the moment. A
 session is made of the rows of its group that follow each other closely: it merges and falls apart as rows come and go,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from everview.errors import TypeMismatch
 from everview.plan.typing import call, interval
-from everview.scalars.functions import KERNELS
+from everview.scalars.functions import KERNELS, LATER
 from everview.scalars.signatures import SIGNATURES
 from everview.types import BIGINT, Type, parse_type
 from scalars.drawn_columns import NEARLY, agrees, argument, tables
@@ -293,6 +294,12 @@ def test_every_function_is_tried() -> None:
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
         *("subtract_dates", "subtract_timestamps", "instr_from"),
     }
+
+
+def test_modules_that_are_imported_later_have_the_functions_that_are_said() -> None:
+    for family in LATER:
+        module = importlib.import_module(f"everview.scalars.functions.{family.module}")
+        assert [*module.KERNELS] == family.names.split()
 
 
 @pytest.mark.parametrize("name", TRIED)

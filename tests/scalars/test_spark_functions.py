@@ -53,6 +53,8 @@ def comparable(value: Any) -> Any:
         return "nan" if math.isnan(value) else value + 0.0
     if isinstance(value, list):
         return [comparable(v) for v in value]
+    if isinstance(value, dict):
+        return {name: comparable(v) for name, v in value.items()}
     return value
 
 
@@ -92,9 +94,10 @@ def test_what_fails_in_spark_fails_here(frame: DataFrame, sql: str, text: str) -
     found = expression(text)
     with pytest.raises(EverviewError):
         evaluated(found)
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    with pytest.raises(PySparkException):
+    with pytest.raises((PySparkException, Py4JError)):
         frame.selectExpr(sql).collect()
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql import percentiles
-from everview.frontends.sql.derived import FORMULAS, derived
 from everview.frontends.sql.expressions import Site, condition, expression, handles
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
@@ -58,7 +57,9 @@ def aggregate(node: exp.Expr, site: Site) -> Expression | None:
         hint = "an aggregate stands in SELECT, HAVING and ORDER BY, and not in another one"
         raise site.context.error(f"the aggregate {written.name} in {site.clause}", node, hint)
     inside = site.inside(f"the aggregate {written.name}")
-    if written.name in FORMULAS:
+    if written.name in NAMES and NAMES[written.name].form == "derived":
+        from everview.frontends.sql.derived import derived
+
         kept = None if written.filter is None else condition(written.filter, replace(inside, clause="FILTER"))
         return derived(written, kept, inside)
     return typed(made_of(written, inside))

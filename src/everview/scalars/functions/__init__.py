@@ -1,36 +1,28 @@
 """The scalar functions: by name, how each is computed on Arrow columns, and which of them may fail.
 
 Their argument and result types are in `everview.scalars.signatures`. One file a family; a new function is a line in its
-family's `KERNELS` (and `FAILING`, if it may), one in the signatures of its kind, and its meaning in `everview.oracle`.
+family's `KERNELS` (and `FAILING`, if it may, or its name in `LATER`), one in the signatures of its kind, and its
+meaning in `everview.oracle`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 from everview.scalars.functions import (
     arithmetic,
-    bits,
-    codings,
     collections,
     comparison,
     dates,
     formats,
     hashing,
-    json_text,
-    likeness,
-    lists,
     logic,
-    making,
     numbers,
-    parts,
     patterns,
-    printing,
-    sequences,
-    statistics,
     strings,
-    zones,
 )
 from everview.scalars.functions.kernel import Kernel, Value, length, whole
 
@@ -46,29 +38,94 @@ def _on_columns(kernel: Kernel) -> Kernel:
     return run
 
 
-_PLAIN: Final = (
-    arithmetic,
-    comparison,
-    logic,
-    numbers,
-    dates,
-    collections,
-    hashing,
-    bits,
-    codings,
-    lists,
-    sequences,
-    making,
-    statistics,
-)
-_OF_COLUMNS: Final = (strings, patterns, formats, parts, likeness, printing, zones, json_text)
+_PLAIN: Final = (arithmetic, comparison, logic, numbers, dates, collections, hashing)
+_OF_COLUMNS: Final = (strings, patterns, formats)
 
+
+@dataclass(frozen=True, slots=True)
+class LaterFamily:
+    """Functions whose module is imported when one of them is first computed; each counts as one that may fail."""
+
+    module: str
+    names: str  # with spaces between
+    of_columns: bool = False
+
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by name, each of which imports the module when it is called."""
+        made = {name: _later(self.module, name) for name in self.names.split()}
+        return {name: _on_columns(kernel) for name, kernel in made.items()} if self.of_columns else made
+
+
+def _later(module: str, name: str) -> Kernel:
+    def run(out: Any, *arguments: Value) -> Any:
+        return import_module(f"{__name__}.{module}").KERNELS[name](out, *arguments)
+
+    return run
+
+
+LATER: Final = (
+    LaterFamily(
+        "bits",
+        "bit_count bit_get factorial bin conv width_bucket bitmap_count",
+    ),
+    LaterFamily(
+        "codings",
+        "encode decode to_binary to_base32 from_base32 is_valid_utf8 make_valid_utf8 validate_utf8 url_encode "
+        "url_decode parse_url hmac",
+    ),
+    LaterFamily(
+        "lists",
+        "array_append array_prepend array_insert array_compact array_remove array_position array_repeat slice "
+        "get array_union array_intersect array_except arrays_overlap arrays_zip",
+    ),
+    LaterFamily(
+        "sequences",
+        "sequence",
+    ),
+    LaterFamily(
+        "making",
+        "make_timestamp make_dt_interval make_ym_interval next_day time_bucket",
+    ),
+    LaterFamily(
+        "statistics",
+        "skewness_of kurtosis_of histogram_of",
+    ),
+    LaterFamily(
+        "parts",
+        "split_part substring_index instr_from elt find_in_set mask quote",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "likeness",
+        "levenshtein soundex luhn_check jaro_winkler_similarity",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "printing",
+        "to_char to_number format_string",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "zones",
+        "from_utc_timestamp to_utc_timestamp",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "json_text",
+        "from_json get_json_object json_array_length json_object_keys to_json",
+        of_columns=True,
+    ),
+)
 KERNELS: Final[Mapping[str, Kernel]] = {
+    **{name: kernel for family in LATER for name, kernel in family.kernels().items()},
     **{name: kernel for family in _PLAIN for name, kernel in family.KERNELS.items()},
     **{name: _on_columns(kernel) for family in _OF_COLUMNS for name, kernel in family.KERNELS.items()},
     "concat_ws": strings.KERNELS["concat_ws"],
 }
 # Functions that raise for some arguments; all others may be called on rows whose result nobody looks at.
 FAILING: Final[frozenset[str]] = frozenset(
-    name for family in (*_PLAIN, *_OF_COLUMNS) for name in getattr(family, "FAILING", ())
+    {
+        *(name for family in (*_PLAIN, *_OF_COLUMNS) for name in getattr(family, "FAILING", ())),
+        *(name for family in LATER for name in family.names.split()),
+    }
 )

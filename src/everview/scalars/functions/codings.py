@@ -216,4 +216,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "parse_url": _each(_parse_url),
     "hmac": _each(_hmac),
 }
-FAILING: Final = frozenset({"encode", "decode", "to_binary", "validate_utf8", "url_decode", "parse_url", "hmac"})

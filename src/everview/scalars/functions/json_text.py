@@ -251,4 +251,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "json_object_keys": lambda out, a: each(out, _keys, a),
     "to_json": _to_json,
 }
-FAILING: Final = frozenset({"get_json_object"})

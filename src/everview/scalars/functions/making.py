@@ -117,4 +117,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "next_day": constant(1, _next_day),
     "time_bucket": _time_bucket,
 }
-FAILING: Final = frozenset(KERNELS)

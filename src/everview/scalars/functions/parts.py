@@ -146,4 +146,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "mask": _mask,
     "quote": _quote,
 }
-FAILING: Final = frozenset({"split_part", "instr_from", "elt"})

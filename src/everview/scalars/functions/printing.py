@@ -275,4 +275,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "to_number": _to_number,
     "format_string": _format_string,
 }
-FAILING: Final = frozenset({"to_number", "format_string"})

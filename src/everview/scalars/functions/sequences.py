@@ -58,4 +58,3 @@ def _moved(begins: Any, months: Any, ends: Any, by: Any, sizes: Any, kind: Kind)
 
 
 KERNELS: Final[dict[str, Kernel]] = {"sequence": _sequence}
-FAILING: Final = frozenset(KERNELS)

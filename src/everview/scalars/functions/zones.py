@@ -120,4 +120,3 @@ KERNELS: Final[dict[str, Kernel]] = {
     "from_utc_timestamp": _shifting(forward=True),
     "to_utc_timestamp": _shifting(forward=False),
 }
-FAILING: Final = frozenset(KERNELS)

@@ -13,10 +13,9 @@ from typing import Final
 
 from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
-from everview.scalars.signatures.json_text import BITMAPS, JSON
 from everview.scalars.signatures.moments import MOMENTS
-from everview.scalars.signatures.numbers import ARITHMETIC, NUMBERS
-from everview.scalars.signatures.printing import PRINTED
+from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
+from everview.scalars.signatures.printing import JSON, PRINTED
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
 

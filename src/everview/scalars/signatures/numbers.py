@@ -36,7 +36,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Decimal
+from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Decimal
 
 
 def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
@@ -290,6 +290,33 @@ def _zeroifnull(name: str, arguments: Arguments) -> Expression:
     return Call("coalesce", operands, operands[0].type, False)
 
 
+def _bucket(name: str, arguments: Arguments) -> Expression:
+    """The number of the 32,768 values that a value is among; values from 1 on are in the first, 0 and below before."""
+    value = implicit(arguments[0], BIGINT, name)
+    whole = _called("integral_divide", _called("subtract", value, _ONE), _SIZE)
+    below = _called("integral_divide", value, _SIZE)
+    return Call("if", (_positive(value), _called("add", whole, _ONE), below), BIGINT, value.nullable)
+
+
+def _position(name: str, arguments: Arguments) -> Expression:
+    value = implicit(arguments[0], BIGINT, name)
+    above = _called("modulo", _called("subtract", value, _ONE), _SIZE)
+    below = _called("negate", _called("modulo", value, _SIZE))
+    return Call("if", (_positive(value), above, below), BIGINT, value.nullable)
+
+
+_ONE: Final = Literal(1, BIGINT)
+_SIZE: Final = Literal(32_768, BIGINT)
+
+
+def _called(function: str, *arguments: Expression) -> Expression:
+    return Call(function, arguments, BIGINT, any(a.nullable for a in arguments))
+
+
+def _positive(value: Expression) -> Expression:
+    return Call("greater", (value, Literal(0, BIGINT)), BOOLEAN, value.nullable)
+
+
 _JAVA: Final = "the last digit may differ from Java's"
 _ROUND: Final = (
     "a `DOUBLE` is rounded as the shortest decimal that reads back as it; `bround` of floats, and `round` of `FLOAT`, "
@@ -349,4 +376,9 @@ NUMBERS: Final[Signatures] = family(
         "halves to the even digit; a format in place of digits is not supported",
         "d",
     ),
+)
+BITMAPS: Final[Signatures] = family(
+    signed("bitmap_bucket_number", 1, 1, _bucket, "`BIGINT`", "32,768 values to a bucket, the first from 1 on"),
+    signed("bitmap_bit_position", 1, 1, _position, "`BIGINT`", "the place in its bucket"),
+    signed("bitmap_count", 1, 1, takes(BINARY, gives=BIGINT), "bytes", "how many bits are one", "d"),
 )

@@ -1,16 +1,45 @@
-"""Signatures of functions that write values by a format, and read numbers by one."""
+"""Signatures of functions that write values as text and read them: by formats, and as JSON."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from everview.scalars.coercion import FRACTIONS, MOST_DIGITS, coerced, decimal_of, implicit, is_simple, mismatch
+from everview.later import Later
+from everview.scalars.coercion import (
+    FRACTIONS,
+    MOST_DIGITS,
+    coerced,
+    decimal_of,
+    implicit,
+    is_number,
+    is_simple,
+    mismatch,
+)
 from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.scalars.number_formats import NumberFormat, number_format
-from everview.scalars.signatures.rules import Arguments, Signatures, Typed, family, operand, signed
-from everview.types import BINARY, DATE, STRING, TIMESTAMP, Decimal
+from everview.scalars.signatures.rules import Arguments, Signatures, Typed, family, operand, signed, takes
+from everview.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Decimal,
+    Field,
+    Schema,
+    Struct,
+    Type,
+    parse_type,
+)
+
+if TYPE_CHECKING:
+    from everview.scalars.number_formats import NumberFormat, number_format
+else:
+    number_format = Later("everview.scalars.number_formats", "number_format")
 
 
 def _literal(name: str, form: Expression) -> str:
@@ -70,6 +99,38 @@ def _format_string(name: str, arguments: Arguments) -> Typed:
     return Typed((form, *(coerced(v, STRING) if v.type == VOID else v for v in values)), STRING, form.nullable)
 
 
+def _to_json(name: str, arguments: Arguments) -> Typed:
+    (a,) = arguments
+    if not isinstance(a.type, (Struct, Array)):
+        raise mismatch(name, (a.type,), "it takes a struct or an array")
+    return Typed(arguments, STRING)
+
+
+def _from_json(name: str, arguments: Arguments) -> Typed:
+    """A struct by ``'a INT, b DOUBLE'``, or the type that is written."""
+    text, written = implicit(arguments[0], STRING, name), arguments[1]
+    if not isinstance(written, Literal) or not isinstance(written.value, str):
+        raise mismatch(name, (written.type,), "its schema is a literal, such as 'a INT, b DOUBLE'")
+    plain = written.value.strip()
+    if re.match(r"(?i)(array|struct)\s*<", plain):
+        type_ = parse_type(plain)
+    else:
+        type_ = Struct(Field(field.name, field.type) for field in Schema.parse(plain).fields)
+    wrong = _unreadable(type_)
+    if wrong is not None:
+        raise mismatch(name, (wrong,), "read it as STRING, and cast it")
+    return Typed((text, Literal(plain, STRING)), type_, True)
+
+
+def _unreadable(type_: Type) -> Type | None:
+    """A type inside of another that JSON is not read as."""
+    if isinstance(type_, Array):
+        return _unreadable(type_.element)
+    if isinstance(type_, Struct):
+        return next((wrong for f in type_.fields if (wrong := _unreadable(f.type)) is not None), None)
+    return None if is_number(type_) or type_ in (STRING, BOOLEAN) else type_
+
+
 _FORMAT: Final = (
     "digits `0` and `9`, `,` or `G`, `.` or `D`, `$`, `S`, `MI`, `PR`; `#` where a number is too long; a moment takes "
     "a pattern, and bytes take `base64`, `hex` or `utf-8`"
@@ -83,4 +144,22 @@ PRINTED: Final[Signatures] = family(
         *("`%s`, `%d`, `%x`, `%o`, `%c`, `%b`, `%f`, `%e`, `%g`, `%n`, `%%` as in Java", "d"),
         format_string="printf",
     ),
+)
+_NULL: Final = "NULL where the text is no JSON of that kind"
+
+JSON: Final[Signatures] = family(
+    signed(
+        *("get_json_object", 2, 2, takes(STRING, gives=STRING, nullable=True), "text, path"),
+        *("a path such as `$.a[0]['b c']`, without `*`; the value as text; NULL where there is none", "d"),
+    ),
+    signed("json_array_length", 1, 1, takes(STRING, gives=INTEGER, nullable=True), "text", _NULL, "d"),
+    signed("json_object_keys", 1, 1, takes(STRING, gives=Array(STRING), nullable=True), "text", _NULL, "d"),
+    signed(
+        *("from_json", 2, 2, _from_json, "text, literal schema"),
+        *(
+            "a struct such as `'a INT, b ARRAY<STRING>'`, or an array; a field that does not fit is NULL; no options",
+            "d",
+        ),
+    ),
+    signed("to_json", 1, 1, _to_json, "struct or array", "without fields that are NULL; no options", "d"),
 )

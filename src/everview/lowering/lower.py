@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import CircuitError
+from everview.later import Later
 from everview.lowering.aggregates import grouped
 from everview.lowering.constants import written
-from everview.lowering.during import while_there
 from everview.lowering.joins import in_force, joined, joined_all
 from everview.lowering.ranges import first, over
 from everview.lowering.rows import exploded, filtered, projected
@@ -61,6 +61,11 @@ from everview.plan.nodes import (
 )
 from everview.plan.references import check_monotone, free_references
 from everview.types import unknown_name
+
+if TYPE_CHECKING:
+    from everview.lowering.during import while_there
+else:
+    while_there = Later("everview.lowering.during", "while_there")
 
 
 def lower(plan: Plan, relations: Mapping[str, Stream], circuit: Circuit | None = None) -> Stream:

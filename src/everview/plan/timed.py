@@ -10,19 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from everview.errors import DefinitionError
+from everview.later import Later
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.node import Plan
 from everview.plan.nodes import During, Filter, Join, Scan, Union
 from everview.plan.outers import is_subquery
 from everview.plan.references import free_references
-from everview.plan.spans import Span, common, reads_now, span_of
 from everview.plan.typing import call
 from everview.scalars.expressions import FALSE, Call, Expression, Now, columns_of, moved, walk
 from everview.types import Schema
+
+if TYPE_CHECKING:
+    from everview.plan.spans import Span, common, reads_now, span_of
+else:
+    common = Later("everview.plan.spans", "common")
+    reads_now = Later("everview.plan.spans", "reads_now")
+    span_of = Later("everview.plan.spans", "span_of")
 
 CLOCK: Final = "now()"  # the name of the relation
 CLOCK_SCHEMA: Final = Schema.parse("now TIMESTAMP NOT NULL")

@@ -30,7 +30,6 @@ from everview.scalars.kinds import DAY, DAY_TIME
 from everview.types import BIGINT, DATE, STRING, TIMESTAMP
 
 WINDOW, SESSION = "window", "session_window"
-TABLE_FUNCTIONS: Final = ("tumble", "hop", "session")
 MOST_WINDOWS: Final = 100_000  # around one moment
 _CLAUSES: Final = ("expressions", "group", "having", "order", "qualify", "distinct")
 

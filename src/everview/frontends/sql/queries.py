@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -16,7 +17,6 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
 from everview.frontends.sql.casts import as_types, holds_interval, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.event_windows import windowed
 from everview.frontends.sql.expressions import Site, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
@@ -27,12 +27,18 @@ from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
+from everview.later import Later
 from everview.plan.node import Plan
 from everview.plan.node import walk as walk_plan
 from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Column, Expression, Literal, Now, WindowCall, walk
 from everview.types import INTEGER
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.event_windows import windowed
+else:
+    windowed = Later("everview.frontends.sql.event_windows", "windowed")
 
 
 def query(node: exp.Expr, context: QueryContext) -> Bound:
@@ -275,7 +281,8 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)
-    node, rows = windowed(node, rows, context)
+    if any(called.name.lower() in ("window", "session_window") for called in node.find_all(exp.Anonymous)):
+        node, rows = windowed(node, rows, context)
     unfinished, site = bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
     grouping.group(node, unfinished, site)

@@ -14,7 +14,6 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.event_windows import TABLE_FUNCTIONS, windowed_table
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, fold, short
@@ -28,15 +27,18 @@ from everview.types import BIGINT, Field, Schema, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql import pivots, unpivots
+    from everview.frontends.sql.event_windows import windowed_table
     from everview.frontends.sql.macros import expanded_table
     from everview.frontends.sql.showing import information
 else:
     pivots = Later("everview.frontends.sql.pivots")
     unpivots = Later("everview.frontends.sql.unpivots")
+    windowed_table = Later("everview.frontends.sql.event_windows", "windowed_table")
     expanded_table = Later("everview.frontends.sql.macros", "expanded_table")
     information = Later("everview.frontends.sql.showing", "information")
 
 MOST_SERIES = 100_000
+WINDOWING = ("tumble", "hop", "session")  # functions of a table that give each row with its window of time
 
 
 def from_clause(node: exp.Select, context: QueryContext) -> NamedRows:
@@ -192,7 +194,7 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
         return named(_series(node, name, context), alias, context, name)
     if name == "table" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Func):
         return _table_function(node.expressions[0], alias, context)
-    if name in TABLE_FUNCTIONS:
+    if name in WINDOWING:
         bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
         return named(bound, alias, context, name)
     made = expanded_table(name, node.expressions, node, context) if context.catalog.stored_function(name) else None

@@ -8,9 +8,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain
-from everview.frontends.sql.event_windows import TABLE_FUNCTIONS
 from everview.frontends.sql.parameters import MARK
 from everview.frontends.sql.parse import parse
+from everview.frontends.sql.sources import WINDOWING
 from everview.frontends.sql.statements import CreateView
 from everview.scalars.text import sql
 
@@ -44,7 +44,7 @@ def _beyond_spark(view: CreateView) -> bool:
         groups = str(node.args.get("kind") or "").upper() == "GROUPS"
         if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
             return True
-        if isinstance(node, exp.Anonymous) and node.name in TABLE_FUNCTIONS:
+        if isinstance(node, exp.Anonymous) and node.name in WINDOWING:
             return True
     return False
 

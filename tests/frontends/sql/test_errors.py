@@ -54,6 +54,8 @@ WRONG = [
     ("SELECT ^rand() FROM t", SqlError, ["rand() is not supported", "same answer"]),
     ("SELECT a FROM ^t TABLESAMPLE (10 PERCENT)", SqlError, ["SAMPLE in TABLE is not supported"]),
     ("SELECT ^a FROM t SORT BY a", SqlError, ["SORT in SELECT is not supported"]),
+    ("SELECT upper(x => ^'a') FROM t", SqlError, ['the argument "x" by name']),
+    ("SELECT a FROM t WHERE (^a, b) = 1", TypeMismatch, ["STRUCT<a: INTEGER"]),
     ("SELECT upper(^x -> x) FROM t", SqlError, ["a lambda in SELECT is not supported"]),
     ("SELECT a FROM ^db.t", UnknownName, ['schema "db" does not exist']),
     ("SELECT a FROM ^c.db.t", SqlError, ["the catalog in"]),

@@ -121,6 +121,18 @@ def unknown_function(name: str) -> Exception:
     return UnknownName(error.message, hint=f"{error.hint}; {own}")
 
 
+@handles(exp.Tuple, args="expressions")
+def _row_value(node: exp.Tuple, site: Site) -> Expression:
+    """``(a, b)`` as a value is a struct, as in Spark."""
+    return by_name("struct", node.expressions, node, site)
+
+
+@handles(exp.Kwarg, args="*")
+def _by_name(node: exp.Kwarg, site: Site) -> Expression:
+    hint = "give it by its place; functions that CREATE FUNCTION makes take arguments by name"
+    raise site.context.unsupported(f'the argument "{short(node.this.name)}" by name', node, hint)
+
+
 # -- functions that do not take plain values
 
 Special = Callable[[list[exp.Expr], exp.Expr, Site], Expression]

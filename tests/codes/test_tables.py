@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from codes import strategies
 from everview.codes import Dictionary, bulk, encode_pairs, encode_rows, encode_weighted, ingest, ingest_weighted
+from everview.codes import tables as tables_of_codes
 from everview.codes.ingest import split_weights
 from everview.codes.tables import table_rows
 from everview.errors import EverviewError, UnknownName, WrongArity
@@ -71,7 +72,8 @@ def test_every_type(drawn: tuple[Schema, pa.Table]) -> None:
 @pytest.fixture(scope="module")
 def many() -> Iterator[None]:
     """A few rows are many, in blocks and pieces of two."""
-    with mock.patch.multiple(bulk, MANY=1, BLOCK=2, PIECE=2, SAMPLE=4, FEW=2), at_most(2):
+    few = mock.patch.multiple(bulk, BLOCK=2, PIECE=2, SAMPLE=4, FEW=2)
+    with few, mock.patch.object(tables_of_codes, "MANY", 1), at_most(2):
         yield
 
 

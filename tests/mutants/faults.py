@@ -40,7 +40,7 @@ FAULTS = (
     ),
     PlantedFault(
         "a fused projection takes words of the stream for those of the trace",
-        "everview.runtimes.embedded.fused",
+        "everview.runtimes.embedded.walk",
         "return Taken(before.columns[columns])",
         "return Taken(columns)",
         ("tests/operators/test_by_words.py", "tests/runtimes/embedded/test_hydrate.py"),

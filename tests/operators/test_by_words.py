@@ -19,7 +19,7 @@ from everview.operators.pad import Pad
 from everview.operators.present import Present
 from everview.operators.where import Test as WordTest
 from everview.operators.where import Where
-from everview.runtimes.embedded.fused import Recipe, Taken, all_words, fused
+from everview.runtimes.embedded.walk import Recipe, Taken, all_words, fused
 from everview.types import Schema
 
 D = decimal.Decimal

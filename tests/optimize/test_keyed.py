@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from everview import connect
+from everview.database.frontends import ReadableDatabase
 from everview.optimize.keyed import key_of, order_along_keys
 from everview.plan.nodes import Filter, Project, Scan
 from everview.plan.typing import call, literal
@@ -57,6 +61,21 @@ def test_what_comes_out(drawn: list[dict[str, list[tuple[object, ...]]]]) -> Non
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW later AS {AT_HOME}")
         if "first" not in db.views():
             db.sql(f"CREATE MATERIALIZED VIEW first AS {AT_HOME}")
+        db.verify()
+
+
+def test_a_state_of_another_plan_is_opened(tmp_path: Path) -> None:
+    """A view that was joined at once is computed anew, from its tables."""
+    rows = {"land": [(1, "y")], "firm": [(1, 1), (2, 1)], "buyer": [(1, 1)], "sale": [(1, 1, 1, 7), (2, 1, 2, 8)]}
+    with mock.patch.object(ReadableDatabase, "keys_of", return_value={}), connect(tmp_path / "old") as db:
+        db.sql(TABLES)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {AT_HOME}")
+        db.apply({name: [(row, 1) for row in drawn] for name, drawn in rows.items()})
+        assert "Multijoin" in db.explain("v")
+    with connect(tmp_path / "old") as db:
+        assert "Multijoin" not in db.explain("v")
+        assert sorted(db.view("v").rows()) == [("y", 7), ("y", 8)]
+        db.apply({"sale": [(rows["sale"][0], -1)]})
         db.verify()
 
 

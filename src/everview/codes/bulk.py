@@ -22,7 +22,6 @@ from everview.kernels.threads import PARTS, allowed, each
 from everview.types import NULL_WORD, Field
 from everview.types.words import Words
 
-MANY: Final = 1 << 15  # rows; below, there is nothing to be gained
 BLOCK: Final = 1 << 12  # rows that are filled at once
 PIECE: Final = 1 << 17  # texts that are looked up at once
 SAMPLE: Final = 1 << 12  # texts by which a column is judged

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as at
 
-from everview.codes import bulk
 from everview.codes.coerce import INTEGER_BITS
 from everview.codes.columns import YEARS
 from everview.codes.conform import check_text
@@ -35,6 +34,7 @@ from everview.types.words import Matrix
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _FEW: Final = 64  # texts
+MANY: Final = 1 << 15  # rows; below, there is nothing to be gained by blocks and threads
 _KNOWN: Final = 8  # layouts of tables that are remembered for a schema
 _FORMS: Final[dict[pa.DataType, int]] = {
     pa.int8(): kernels.INT8,
@@ -82,7 +82,7 @@ class TableLayout:
 
     def encode(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
         """The delta matrix; None where something must be looked at more closely."""
-        if data.num_rows >= bulk.MANY:
+        if data.num_rows >= MANY:
             return self._encode_many(data, dictionary)
         out = np.empty((data.num_rows, self.width + 1), np.int64)
         first = 0
@@ -99,6 +99,8 @@ class TableLayout:
 
     def _encode_many(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
         """`encode` of many rows: texts first, and then all columns block by block."""
+        from everview.codes import bulk  # here: small changes do without
+
         out = np.empty((data.num_rows, self.width + 1), np.int64)
         texts = [other for other in self.others if other.is_text(data)]
         columns = [(other.codec.field, data.column(other.place)) for other in texts]

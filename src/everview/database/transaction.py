@@ -18,12 +18,11 @@ import pyarrow as pa
 
 from everview.blocks import Block
 from everview.codes import encode_pairs, encode_rows
-from everview.codes.bulk import MANY
 from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
 from everview.codes.frames import as_arrow, is_frame, python_rows
 from everview.codes.ingest import as_rows
-from everview.codes.tables import table_rows
+from everview.codes.tables import MANY, table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside

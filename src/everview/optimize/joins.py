@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from everview.multiway import Statistics
-from everview.optimize.keyed import Keys, order_along_keys
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts, split
 from everview.plan.node import Plan
@@ -26,6 +26,9 @@ from everview.plan.nodes import Filter, Join, Multiway, Project, Scan
 from everview.plan.references import free_references
 from everview.plan.typing import call
 from everview.scalars.expressions import Call, Column, Expression, columns_of, moved
+
+if TYPE_CHECKING:
+    from everview.optimize.keyed import Keys
 
 
 def arrange_joins(plan: Plan, statistics: Mapping[str, Statistics] | None = None, keys: Keys | None = None) -> Plan:
@@ -157,13 +160,18 @@ class _Arranging:
             for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
         )
         others = [c for c in tree.conditions if c not in equalities]
-        order = order_along_keys(tree.relations, terms, self.keys) if cyclic else None
+        order = self._along_keys(tree, terms) if cyclic else None
         if order is not None:
             ties = _ties(plan, tree, variable, order)
             return self._in_turn(plan, Tree(tree.relations, (*ties, *others)), order)
         made = Multiway(tree.relations, terms, tuple(variable), plan.schema.names)
         rest = conjunction(others)
         return made if rest is None else Filter(made, rest)
+
+    def _along_keys(self, tree: Tree, terms: Sequence[Sequence[int]]) -> list[int] | None:
+        from everview.optimize.keyed import order_along_keys  # here: few plans have cycles
+
+        return order_along_keys(tree.relations, terms, self.keys)
 
     # -- one after the other
 

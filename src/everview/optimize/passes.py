@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from everview.multiway import Statistics
 from everview.optimize.columns import narrow_joins, prune_columns
 from everview.optimize.joins import arrange_joins
-from everview.optimize.keyed import Keys
 from everview.optimize.predicates import push_predicates
 from everview.optimize.share import share_parts
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate
 from everview.plan.node import Plan
 from everview.plan.nodes import Project
+
+if TYPE_CHECKING:
+    from everview.optimize.keyed import Keys
 
 Pass = Callable[[Plan], Plan]
 

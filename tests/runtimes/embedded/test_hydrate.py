@@ -12,7 +12,7 @@ import pytest
 import everview as ev
 from everview.kernels import large
 from everview.kernels.threads import at_most
-from everview.runtimes.embedded import fused, walk
+from everview.runtimes.embedded import walk
 from everview.runtimes.embedded.hydrate import PassingCells
 from everview.types.words import Matrix
 
@@ -69,7 +69,7 @@ def _compare(name: str) -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_rows_that_words_do_not_suffice_for(name: str) -> None:
-    with patch.object(fused.Computed, "write", lambda *_: -1):
+    with patch.object(walk.Computed, "write", lambda *_: -1):
         _compare(name)
 
 
@@ -88,8 +88,8 @@ def test_columns_that_no_view_reads_are_not_copied() -> None:
         widths.append(len(columns))
         project_into(rows, columns, out)
 
-    project_into = fused.project_into
-    with patch.object(fused, "project_into", seen):
+    project_into = walk.project_into
+    with patch.object(walk, "project_into", seen):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT n, sum(m) AS s FROM t GROUP BY n")
     assert widths == [2]
 

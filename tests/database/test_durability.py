@@ -240,6 +240,23 @@ def test_old_epochs_and_vacuum(tmp_path: Path) -> None:
         assert db.verify()
 
 
+def test_values_of_rows_that_have_cancelled_are_let_go_of_on_disk_too(tmp_path: Path) -> None:
+    """Small levels whose rows cancel are empty, but the slices of these rows were stored."""
+    with connect(tmp_path / "state") as db:
+        db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, v STRING)")
+        db.sql("CREATE MATERIALIZED VIEW first AS SELECT v FROM t ORDER BY v LIMIT 3")
+        db.sql("INSERT INTO t VALUES (1, 'stays'), (2, 'too')")
+        for n in range(6):
+            if n == 3:
+                db.vacuum()
+            for weight in (1, -1):
+                db.apply({"t": [((10 + n, f"goes {n}"), weight), ((20 + n, f"goes, too {n}"), weight)]})
+        db.vacuum()
+        with crashed(tmp_path / "state", tmp_path / "copy") as other:
+            assert other.view("first").rows() == [("stays",), ("too",)]
+            other.verify().raise_if_different()
+
+
 def test_what_tables_hold_is_never_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a table come to be stored in another way, opening refuses, and the old way still opens."""
     from everview.operators.arrange import Arrange

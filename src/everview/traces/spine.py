@@ -249,17 +249,20 @@ class Spine:
         return [levels.level(ledger, b) for b in range(ledger[levels.SLOTS], ledger[levels.ALL])]
 
     def harden(self) -> None:
-        """Make the levels a batch like the others."""
+        """Make the levels a batch like the others; of levels whose rows have cancelled, the stored slices are gone."""
         self._follow()
+        generation, _, ids = self._level_ids
+        ids = ids if generation == self._stand.generation else ()
         if self.ledger[levels.ALL] == self.ledger[levels.SLOTS]:
+            if ids:
+                self._become(self._stand.slots, [*ids], self._stand.last, self._stand.generation + 1)
             return
         if self.order is None:
             batch = levels.gathered(self.ledger)
         else:
             batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
-        generation, _, ids = self._level_ids
         slots, gone = [*self._stand.slots], list[int]()
-        _put(slots, gone, len(slots), HeldBatch(batch, ids if generation == self._stand.generation else ()))
+        _put(slots, gone, len(slots), HeldBatch(batch, ids))
         self._work(slots, gone, FUEL * int(self.ledger[levels.ROWS]))
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
 

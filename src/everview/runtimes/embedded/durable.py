@@ -225,14 +225,17 @@ class Durable:
                 held.ids = (id_,)
         self._tidying = None
 
-    def vacuum(self, state: ProgramState, dictionary: Dictionary, keep_epochs: int) -> None:
-        """Replace the stored dictionary by its present entries, and keep the last few epochs."""
+    def vacuum(self, dictionary: Dictionary, keep_epochs: int) -> None:
+        """Replace the stored dictionary by its present entries, and keep the last few epochs.
+
+        Stored slices have no other values: they were tidied before the dictionary let go of any.
+        """
         self.recover()
         self._begin_to_tidy([])
         for each in interned.renewed(self.store, dictionary.export(), self._shards):
             self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
-        self.tidy(state)
+        self._tidied()
         self.store.vacuum(keep_epochs)
 
     def close(self) -> None:

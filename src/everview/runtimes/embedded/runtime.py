@@ -373,9 +373,11 @@ class Embedded(Epochs):
                 f"vacuum cannot keep {keep_epochs} epochs", hint="the last one is always kept: give 1 or more"
             )
         self.save()
+        if self.durable:
+            self.durable.tidy(self.state)  # first: then what is stored has no rows that have cancelled here
         self.act(lambda: self.dictionary.sweep(self.state.references()), self._swept)
         if self.durable:
-            self.durable.vacuum(self.state, self.dictionary, keep_epochs)
+            self.durable.vacuum(self.dictionary, keep_epochs)
 
     def _swept(self) -> None:
         self._saved = self.dictionary.mark()  # all that it holds is saved, and marks from before are void

@@ -14,7 +14,7 @@ from everview.types import ANY, BOOLEAN, STRING, Array, Decimal, Field, Schema
 from oracle.cases import Case, Step, apply
 from strategies import LARGEST, NUMBERS, Draw, Made, schemas, tick_lists
 
-OF_NUMBERS = [line.name for line in COMPUTED if "values" in line.sums]
+OF_NUMBERS = [line.name for line in COMPUTED if "values" in line.sums and not line.pair]
 OF_TRUTHS = [line.name for line in COMPUTED if "trues" in line.sums]
 AT_FRACTIONS = [line.name for line in COMPUTED if line.fraction]
 DIRECTIONS = ["", " desc", " nulls last", " desc nulls first"]

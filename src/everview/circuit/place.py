@@ -15,7 +15,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.index import Index
 from everview.operators.linear import Minus, Project, Recode
 from everview.operators.multijoin import Deal, MultijoinIncremental
-from everview.operators.operator import Anywhere, ByKey, Everywhere, Layout, Moment, Partition, Port, Single
+from everview.operators.operator import Anywhere, ByKey, Layout, Moment, OnEveryShard, Partition, Port, Single
 from everview.operators.semijoin import SemijoinIncremental
 from everview.operators.top import TopIncremental
 
@@ -236,7 +236,7 @@ def _together(present: Partition, wanted: Partition) -> bool:
 
 def _moved(stream: Stream, port: Port, where: Places, *, alone: bool) -> Stream:
     wanted, present = port.partition, _found(stream, where)
-    if isinstance(wanted, Anywhere) or isinstance(present, Everywhere) or wanted == present:
+    if isinstance(wanted, Anywhere) or isinstance(present, OnEveryShard) or wanted == present:
         return stream
     if alone and _together(present, wanted):
         return stream

@@ -87,7 +87,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class Owed:
     """What earlier times left for this one: outputs held, and groups to look at again."""
 
     held: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
@@ -371,7 +371,7 @@ class Program:
         cells: dict[int, Matrix],
         readings: Readings,
         everywhere: Everywhere,
-        due: Due,
+        due: Owed,
         context: Context,
     ) -> Ran:
         """One stage of one shard at one nested time."""
@@ -389,7 +389,7 @@ class Program:
         ran: Ran,
         readings: Readings,
         everywhere: Everywhere,
-        due: Due,
+        due: Owed,
         context: Context,
     ) -> None:
         cells, node_id = ran.cells, task.at

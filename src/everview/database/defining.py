@@ -239,7 +239,7 @@ class Definitions:
         core.telling.tell_of_ends()
 
     def _check_timeless(self, catalog: Catalog) -> None:
-        """Refuse new views that functions make, and that read the current time in what they are made of."""
+        """Refuse new views by Python functions over plain views that read the current time."""
         for name, view in catalog.views.items():
             if view.materialized and view.plan is None and self.catalog.views.get(name) is not view:
                 for plan in catalog.plans(view):

@@ -97,12 +97,6 @@ def _pieces(text: str, dialect: str, given: ParameterValues) -> Iterator[tuple[s
 
 def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
     match statement:
-        case CreateTable():
-            return _create_table(db, statement)
-        case CreateView():
-            return _create_view(db, statement, known)
-        case Drop():
-            return _drop(db, statement)
         case InsertRows():
             return _insert(db, statement)
         case DeleteRows():
@@ -121,6 +115,27 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return db.transactions.commit()
         case Rollback():
             return db.transactions.rollback()
+        case Prepare():
+            db.prepared[fold(statement.name)] = statement
+            return None
+        case Execute():
+            kept = _prepared(db, statement.name)
+            return run_sql(db, kept.statement, kept.dialect, statement.given)
+        case Deallocate():
+            return _deallocate(db, statement)
+        case _:
+            return _define(db, statement, known)
+
+
+def _define(db: Core, statement: Statement, known: ReadableDatabase) -> None:
+    """Run a statement that changes definitions."""
+    match statement:
+        case CreateTable():
+            return _create_table(db, statement)
+        case CreateView():
+            return _create_view(db, statement, known)
+        case Drop():
+            return _drop(db, statement)
         case AlterTable():
             return alter(db, statement, _default)
         case CommentOn():
@@ -133,14 +148,6 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return _create_function(db, statement)
         case DropFunction():
             return None if statement.missing else db.definitions.drop_function(statement.name)
-        case Prepare():
-            db.prepared[fold(statement.name)] = statement
-            return None
-        case Execute():
-            kept = _prepared(db, statement.name)
-            return run_sql(db, kept.statement, kept.dialect, statement.given)
-        case Deallocate():
-            return _deallocate(db, statement)
         case _:
             raise AssertionError(f"{statement} is no statement")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from everview.kernels import machine
 from everview.operators.form import CompiledForm
-from everview.operators.operator import Context, Everywhere, InPlace, Layout, Port, Step, UnaryOperator
+from everview.operators.operator import Context, InPlace, Layout, OnEveryShard, Port, Step, UnaryOperator
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
 
@@ -20,7 +20,7 @@ class Announce(InPlace, UnaryOperator):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return (Port(self.source, Everywhere()),)
+        return (Port(self.source, OnEveryShard()),)
 
     @property
     def form(self) -> CompiledForm:

@@ -17,8 +17,8 @@ from everview.kernels.linear import negated
 from everview.operators.operator import (
     Anywhere,
     Context,
-    Everywhere,
     Layout,
+    OnEveryShard,
     Operator,
     Partition,
     Port,
@@ -41,14 +41,14 @@ class _Due(Operator):
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return Port(self.rows, row_partition(self.rows.schema)), Port(self.clock, Everywhere())
+        return Port(self.rows, row_partition(self.rows.schema)), Port(self.clock, OnEveryShard())
 
     @property
     def output(self) -> Layout:
         return Layout(self.rows.schema)
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
-        return Anywhere() if isinstance(inputs[0], Everywhere) else inputs[0]
+        return Anywhere() if isinstance(inputs[0], OnEveryShard) else inputs[0]
 
 
 def _latest(clock: Matrix) -> int:

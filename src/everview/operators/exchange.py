@@ -20,8 +20,8 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Evenly,
-    Everywhere,
     Layout,
+    OnEveryShard,
     Partition,
     Single,
     Step,
@@ -69,7 +69,7 @@ class Exchange(UnaryOperator):
             return [delta, *([nothing] * (shards - 1))]
         if isinstance(self.partition, Evenly):
             return spread(delta, shards)
-        if isinstance(self.partition, Everywhere):
+        if isinstance(self.partition, OnEveryShard):
             return [delta] * shards
         rows, bounds = split(delta, self._columns, shards)
         return [rows[bounds[s] : bounds[s + 1]] for s in range(shards)]

@@ -78,11 +78,11 @@ class Evenly:
 
 
 @dataclass(frozen=True, slots=True)
-class Everywhere:
+class OnEveryShard:
     """All rows are on every shard. What reads them knows that, and puts out no row for them alone."""
 
 
-Partition = Anywhere | ByKey | Single | Evenly | Everywhere
+Partition = Anywhere | ByKey | Single | Evenly | OnEveryShard
 
 
 def key_partition(key: int) -> Partition:

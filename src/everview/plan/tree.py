@@ -117,14 +117,14 @@ def _title_over_several(plan: OverSeveral) -> str:
     match plan:
         case Lateral():
             return f"Lateral {plan.kind}"
-        case Join(_, _, kind, condition):
-            return f"Join {kind}{'' if condition is None else f' on {condition}'}"
+        case Join():
+            return " on ".join([f"Join {plan.kind}", *map(str, plan.expressions)])
         case Asof(left, right, keys, times):
             on = ", ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in (*keys, times))
             return f"Asof {plan.how} {plan.direction} on {on}"
-        case During(_, _, since, until):
-            bounds = ("" if since is None else f" since {since}", "" if until is None else f" until {until}")
-            return f"During{''.join(bounds)}"
+        case During():
+            bounds = {"since": plan.since, "until": plan.until}
+            return " ".join(["During", *(f"{how} {bound}" for how, bound in bounds.items() if bound is not None)])
         case Union():
             return "Union"
         case Intersect() | Except():

@@ -76,7 +76,7 @@ class Ledgers:
             trace.past.tend()
 
 
-class Scope:
+class CompiledScope:
     """A recursive scope as code, and the memory that it works on."""
 
     def __init__(self, loop: Loop, code: Code, ledgers: Ledgers) -> None:
@@ -156,13 +156,13 @@ class Compiled:
         """``traces`` are those of the nodes that own one, in the program and in its scopes."""
         self.program, self.context = program, context
         self._ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if not path})
-        self._scopes: dict[int, Scope] = {}
+        self._scopes: dict[int, CompiledScope] = {}
         self._round_by_round: dict[int, Reason] = {}
         for loop in (loop for loops in program.loops for loop in loops):
             ledgers = Ledgers({node: trace for (path, node), trace in traces.items() if path == (loop.at,)})
             code = compiled_scope(loop.program, ledgers.number) if loop.changes else "it runs on whole contents"
             if isinstance(code, Code):
-                self._scopes[loop.at] = Scope(loop, code, ledgers)
+                self._scopes[loop.at] = CompiledScope(loop, code, ledgers)
             else:
                 self._round_by_round[loop.at] = code
         places = len(program.circuit) + len(program.feedbacks)  # one a node, and one for what a feedback appends

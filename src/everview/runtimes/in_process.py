@@ -10,7 +10,7 @@ import numpy as np
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Read
-from everview.circuit.program import Due, Loop, Program, Ran
+from everview.circuit.program import Loop, Owed, Program, Ran
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import FOR_TICKS, Compiled
@@ -74,7 +74,7 @@ class InProcess:
         """A child of the root to its fixed point; False if its rounds are to be run one by one."""
         return self.compiled is not None and self.compiled.run_loop(loop, bounds, cells[0])
 
-    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         running_stage, now = program.stages[stage], np.array(at, np.int64)
         everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
         return [

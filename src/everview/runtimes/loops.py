@@ -10,7 +10,7 @@ import numpy as np
 from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply
-from everview.circuit.program import Due, Loop, Program, Ran, Stage
+from everview.circuit.program import Loop, Owed, Program, Ran, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.sort import arrange, is_batch
 from everview.operators.exchange import Exchange
@@ -32,7 +32,7 @@ class StagePlace(Protocol):
         """
         ...
 
-    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         """A stage of a child at a nested time on all shards; it fills the cells."""
         ...
 

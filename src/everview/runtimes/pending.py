@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from everview.circuit.program import Due, Ran
+from everview.circuit.program import Owed, Ran
 from everview.kernels.linear import project
 from everview.kernels.sort import sort_order
 from everview.runtimes.state import Path
@@ -31,7 +31,7 @@ class Pending:
                 for time, rows in _by_time(timed, depth):
                     self._left[path].setdefault(time, {}).setdefault((shard, node, woken), []).append(rows)
 
-    def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Due:
+    def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Owed:
         """What was left for these nodes at this time; it is handed out once."""
         left = self._left.get(path, {}).get(at)
         if not left:
@@ -42,7 +42,7 @@ class Pending:
         )
         if not left:
             del self._left[path][at]
-        return Due(held, woken)
+        return Owed(held, woken)
 
     def next(self, path: Path, at: At, iteration: int) -> int | None:
         """The least later iteration, within the step ``at`` of the parent, that has something to do here or deeper."""
@@ -56,7 +56,7 @@ class Pending:
         return min(later, default=None)
 
 
-NOTHING = Due()
+NOTHING = Owed()
 
 
 def _by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:

@@ -34,14 +34,14 @@ MOST_WINDOWS: Final = 100_000  # around one moment
 _CLAUSES: Final = ("expressions", "group", "having", "order", "qualify", "distinct")
 
 
-class Given(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
-    """A value that is bound already, in place of the call that it was written as."""
+class BoundValue(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
+    """A bound expression as a node of the tree, in place of the call that computes it."""
 
     arg_types = {"this": True, "value": True}  # noqa: RUF012
 
 
-@handles(Given, args="*")
-def _given(node: Given, site: Site) -> Expression:
+@handles(BoundValue, args="*")
+def _given(node: BoundValue, site: Site) -> Expression:
     return node.args["value"]
 
 
@@ -128,7 +128,7 @@ def windowed(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[
         raise context.unsupported("several windows of time in one query", calls[-1], hint)
     made = _made(calls[0], node, rows, context)
     name = _name(calls[0]) or ""
-    shown = Given(this=exp.to_identifier(name), value=made.struct)
+    shown = BoundValue(this=exp.to_identifier(name), value=made.struct)
     return _replaced(node, name, shown, rows.scope), NamedRows(made.plan, rows.scope)
 
 
@@ -157,7 +157,7 @@ def _calls(node: exp.Select) -> Iterator[exp.Expr]:
     return (part for part in _own(node) if _name(part) is not None)
 
 
-def _replaced(node: exp.Select, name: str, shown: Given, scope: Scope) -> exp.Select:
+def _replaced(node: exp.Select, name: str, shown: BoundValue, scope: Scope) -> exp.Select:
     """The SELECT with a value in place of the calls, and of the names ``window`` and ``window.start`` that mean it."""
     node = node.copy()
     taken = any(v.called(name) or v.of(name) for v in scope.visible)

@@ -77,9 +77,9 @@ def _rows(
         if len(item.names) != len(values):
             counts = f"{len(values)} values and {len(item.names)} columns"
             raise context.error(f"UNPIVOT into {counts}", node, "list as many columns as values")
-        for column in item.names:
-            if fold(column) not in known:
-                raise unknown_name("column", column, [v.name for v in rows.scope.star()])
+    missing = next((column for item in items for column in item.names if fold(column) not in known), None)
+    if missing is not None:
+        raise unknown_name("column", missing, [v.name for v in rows.scope.star()])
     used = {fold(column) for item in items for column in item.names}
     rest = [(v.name, v.expression) for v in rows.scope.star() if fold(v.name) not in used]
     columns = [[known[fold(item.names[place])] for item in items] for place in range(len(values))]

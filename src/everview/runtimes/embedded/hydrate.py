@@ -27,7 +27,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.index import Index, sorted_by
 from everview.operators.join import JoinTrace
 from everview.operators.operator import Context, Moment, Operator, word_columns
-from everview.runtimes.embedded.walk import Walk, chosen_words, operator_of, walk_from, walked
+from everview.runtimes.embedded.walk import Route, chosen_words, operator_of, walk_from, walked
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
@@ -91,7 +91,7 @@ def hydrate(
     except (EverviewError, OverflowError):  # a kernel raises the latter
         state.abandon()
     # An error names a row as its source has it, so all streams must be there: once more, with them.
-    whole = [Departure(start, Walk(start, (), ()), (), True) for start in given]
+    whole = [Departure(start, Route(start, (), ()), (), True) for start in given]
     cells = [{} for _ in range(program.shards)]
     _fill(cells, program, held, known, whole, context, first)
     Epochs(_part(program, needed), state, context, bounds).run(cells)
@@ -164,7 +164,7 @@ class Departure:
     """
 
     start: int
-    walk: Walk
+    walk: Route
     indexes: tuple[int, ...]
     whole: bool
 
@@ -185,7 +185,7 @@ def _departures(program: Program, needed: set[int], known: Mapping[int, Integral
 
 def _departure(program: Program, needed: set[int], known: Integral, start: int, readers: Sequence[int]) -> Departure:
     if program.shards > 1 or known.sorted:  # over several shards rows move; and what is to be sorted is whole
-        return Departure(start, Walk(start, (), ()), (), True)
+        return Departure(start, Route(start, (), ()), (), True)
     walk = walk_from(program, start, needed)
     rest = [at for at in readers if at not in walk.nodes]
     indexes = tuple(at for at in rest if _takes_words(program, at))

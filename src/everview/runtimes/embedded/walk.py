@@ -36,7 +36,7 @@ BY_ROW = (Filter, Map, Matching, NotNull, Pad, Present, Project, Recode, Where)
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Route:
     """Operators behind a stream that look at one row at a time: in order, and those whose streams others read."""
 
     start: int
@@ -44,7 +44,7 @@ class Walk:
     ends: tuple[int, ...]
 
 
-def walk_from(program: Program, start: int, needed: set[int]) -> Walk:
+def walk_from(program: Program, start: int, needed: set[int]) -> Route:
     """The walk from a stream through the needed nodes."""
     reached: dict[int, None] = {}
     for at in program.order:
@@ -55,7 +55,7 @@ def walk_from(program: Program, start: int, needed: set[int]) -> Walk:
                 reached[at] = None
     ends = {i for at in needed - reached.keys() for i in _streams_read(program, at) if i in reached}
     # What nothing reads is there to be kept: such a node owns a trace, and is no step of a walk.
-    return Walk(start, tuple(reached), tuple(at for at in reached if at in ends))
+    return Route(start, tuple(reached), tuple(at for at in reached if at in ends))
 
 
 def _streams_read(program: Program, at: int) -> list[int]:
@@ -145,7 +145,7 @@ def all_words(rows: Matrix) -> Words:
 # ---------------------------------------------------------------- walking
 
 
-def walked(program: Program, walk: Walk, whole: Matrix, columns: Words | None, context: Context) -> dict[int, Matrix]:
+def walked(program: Program, walk: Route, whole: Matrix, columns: Words | None, context: Context) -> dict[int, Matrix]:
     """The streams at the ends of a walk, given a trace's rows, and which of their words make up the first stream."""
     if not len(whole):
         return {}
@@ -212,7 +212,7 @@ class WalkStep:
         return self.operator.step([before], (), self.context).out
 
 
-def _steps(program: Program, walk: Walk, start: Words, context: Context) -> list[WalkStep]:
+def _steps(program: Program, walk: Route, start: Words, context: Context) -> list[WalkStep]:
     """The steps of a walk, those that others stand for left out."""
     recipes: dict[int, Recipe | None] = {}
     readers = Counter(before for at in walk.nodes for before in _streams_read(program, at))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.circuit.program import Due, Program, Ran
+from everview.circuit.program import Owed, Program, Ran
 from everview.runtimes.embedded.durable import Note
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
@@ -47,7 +47,7 @@ class Adaptive:
             self.decisions.append(decision)
         (self.there if decision.where == "cluster" else self.here).run(first, last, cells)
 
-    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         rows = _rows(cells, program.needed(stage, stage)) + sum(
             m.shape[0] for d in due for m in (*d.held.values(), *d.woken.values())
         )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import pyarrow as pa
 
 from everview.circuit.nodes import Source
-from everview.circuit.program import Due, Program, Ran
+from everview.circuit.program import Owed, Program, Ran
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import SourceError
 from everview.operators.operator import Context
@@ -104,7 +104,7 @@ class Cluster:
         for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(self.program, node, parts, self.context)
 
-    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Due]) -> list[Ran]:
+    def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         """A stage of a child at a nested time as one job; what it appends comes back as references."""
         ran = [Ran(shard_cells) for shard_cells in cells]
         self.describe(f"iteration {', '.join(map(str, at))}, stage {stage + 1} of {len(program.stages)}")
@@ -223,7 +223,7 @@ def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int)
             passer.share(node, shard, shard_cells[node], partitions)
 
 
-def _due(due: Sequence[Due], passer: Passer) -> Iterator[Row]:
+def _due(due: Sequence[Owed], passer: Passer) -> Iterator[Row]:
     for shard, shard_due in enumerate(due):
         for kind, sent in ((RowKind.HELD, shard_due.held), (RowKind.WOKEN, shard_due.woken)):
             for node, matrix in sent.items():

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Read
-from everview.circuit.program import Due, Everywhere, Program, trace_columns
+from everview.circuit.program import Everywhere, Owed, Program, trace_columns
 from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
@@ -95,7 +95,7 @@ class Round:
             kinds[kind][node] = joined(self.program, node, parts, context) if kind is RowKind.CELL else one(parts)
         cells, given = kinds[RowKind.CELL], set(kinds[RowKind.CELL])
         wanted = self.program.wanted(self.stage, self.stage) - given
-        due = Due(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
+        due = Owed(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
         ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)

@@ -175,6 +175,11 @@ def test_the_clock_does_not_go_back_and_is_not_written() -> None:
         db.apply({"now()": [((START,), 1)]})
     with db.transaction(), pytest.raises(TransactionError):
         db.advance(START + 2 * HOUR)
+    with pytest.raises(DefinitionError, match="follows something else"):
+        db.sql("ALTER TABLE `now()` ADD COLUMN x INT")
+    with pytest.raises(DefinitionError, match="is the clock of views"):
+        ev.connect().sql("CREATE TABLE `now()` (a INT)")
+    assert [row[1] for row in db.sql("SHOW TABLES")] == ["t", "u"]
     with pytest.raises(EverviewError, match="clock 'sundial'"):
         ev.connect(clock="sundial")
 

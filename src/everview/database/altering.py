@@ -51,7 +51,7 @@ def alter(db: Core, statement: st.AlterTable, default_of: DefaultOf) -> None:
         if statement.missing:
             return
         old = db.catalog.tables[db.catalog.find_table(statement.table)]
-        if old.carries or old.fed:
+        if old.internal or old.fed:
             raise DefinitionError(f'table "{old.name}" follows something else', hint="change what it follows")
         changed = ChangedTable(old, [(f, column) for f, column in zip(old.schema, _columns(old), strict=True)])
         for action in statement.actions:

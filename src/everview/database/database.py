@@ -21,7 +21,6 @@ from everview.errors import DatalogError, EdnError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
-from everview.plan.timed import CLOCK
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ class Database:
     def tables(self) -> list[str]:
         """The names of the tables."""
         self._core.access.settle()
-        return [name for name, table in self._core.catalog.tables.items() if not table.carries and name != CLOCK]
+        return [name for name, table in self._core.catalog.tables.items() if not table.internal]
 
     def views(self) -> list[str]:
         """The names of the views, plain ones included."""
@@ -343,7 +342,7 @@ class Database:
     def __repr__(self) -> str:
         catalog = self._core.catalog
         views = len(catalog.views) - len(catalog.guards)
-        return f"<database: {len(catalog.tables)} tables, {views} views, epoch {self.epoch}>"
+        return f"<database: {len(self.tables())} tables, {views} views, epoch {self.epoch}>"
 
     def _repr_html_(self) -> str:
         with self._core.still:

@@ -83,6 +83,8 @@ class Definitions:
         the rows not fit, or the process end, all is as it was before.
         """
         with self.changing():
+            if table.name == CLOCK and table.schema != CLOCK_SCHEMA:
+                raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="give the table another name")
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)

@@ -84,6 +84,11 @@ class TableDefinition:
         table._check_defaults()
         return table
 
+    @property
+    def internal(self) -> bool:
+        """Whether it is no table of the user's, and moves by itself: what rules carry on, or the clock."""
+        return bool(self.carries) or self.name == CLOCK
+
     def _check_defaults(self) -> None:
         for column, value in self.defaults.items():
             place = self.schema.index(column)

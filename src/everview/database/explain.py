@@ -70,7 +70,7 @@ def behind(program: Program, view: str) -> set[int]:
 def overview(database: Core) -> str:
     """Tables and views of a database as HTML, every name escaped."""
     catalog = database.catalog
-    rows = [("table", name, str(table.schema)) for name, table in catalog.tables.items()]
+    rows = [("table", name, str(table.schema)) for name, table in catalog.tables.items() if not table.internal]
     rows += [("view" if v.materialized else "plain view", name, str(v.schema)) for name, v in catalog.views.items()]
     counts = [f"{len(database.holdings.contents_of(name)):,}" if kind != "plain view" else "" for kind, name, _ in rows]
     body = "".join(

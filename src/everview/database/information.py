@@ -25,7 +25,7 @@ def information_of(catalog: Catalog, name: str) -> Rows:
 def _relations(catalog: Catalog) -> Iterator[tuple[str, str, TableDefinition | ViewDefinition]]:
     """The relations that people see, by schema and name."""
     for name, relation in catalog.relations.items():
-        hidden = name in catalog.guards or (isinstance(relation, TableDefinition) and bool(relation.carries))
+        hidden = name in catalog.guards or (isinstance(relation, TableDefinition) and relation.internal)
         if not hidden and name not in catalog.shown:
             yield *split_name(name, catalog.schemas), relation
 

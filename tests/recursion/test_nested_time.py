@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from everview.circuit import Circuit, incrementalize
 from everview.circuit.nodes import Apply, Read
-from everview.circuit.program import Due, Ran
+from everview.circuit.program import Owed, Ran
 from everview.codes.dictionary import Dictionary
 from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
@@ -59,7 +59,7 @@ class Nested:
             node: _matrix(inputs[name], self.circuit.layout(node).width) for name, node in self.circuit.sources.items()
         }
         now, ran = np.array(at, np.int64), Ran(cells)
-        due: Due = pending.due((), at, 0, tuple(range(len(self.circuit))))
+        due: Owed = pending.due((), at, 0, tuple(range(len(self.circuit))))
         for node in self.circuit.order():
             found = self.circuit[node]
             if isinstance(found, Apply):

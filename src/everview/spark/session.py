@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import EverviewError, MissingRuntime
@@ -48,10 +49,35 @@ def session(
         return _as_asked(current, {**asked, **({} if master == _LOCAL else {"spark.master": master})})
     require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(name)
-    for key, value in {**settings(master), "spark.ui.enabled": _setting(ui), **asked}.items():
+    said = {
+        "spark.master": master,
+        "spark.app.name": name,
+        **settings(master),
+        "spark.ui.enabled": _setting(ui),
+        **asked,
+    }
+    _start_java(said)
+    builder = SparkSession.builder
+    for key, value in said.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _start_java(said: Mapping[str, str]) -> None:
+    """Start Java, if it does not run yet, in a process group of its own.
+
+    So a signal to ours, such as SIGTERM from a service manager, reaches this process alone, which ends its epoch and
+    then Java. Should this process die, Java notices that its input has ended.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if getattr(SparkContext, "_gateway", None) is not None:
+        return
+    conf = SparkConf()
+    for key, value in said.items():
+        conf.set(key, value)
+    SparkContext(conf=conf, gateway=launch_gateway(conf, {"start_new_session": True}))
 
 
 def settings(master: str) -> dict[str, str]:

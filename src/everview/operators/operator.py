@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -188,6 +188,9 @@ class Operator(ABC):
     def text(self) -> str:
         """The operator by itself, as fingerprints have it: what it is, and the layout of what it puts out."""
         return f"{self!r}\n{self.output!r}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "text"}  # it is long, and soon made
 
     @property
     @abstractmethod

@@ -243,7 +243,12 @@ class Compiled:
                 self._status[machine.SUSPECT] = 1
                 return self._go_on(code, at + 1, cells, reads)
             self._step(code.tasks[at], Ran(cells), reads())
-            raise self.program.overflow(code.instructions[at, machine.OUT], error, cells, self.context) from None
+            raise self.program.overflow(self._node(code, at), error, cells, self.context) from None
+
+    def _node(self, code: Code, pc: int) -> int:
+        """The node that an instruction is of; what a feedback appends has a place behind those of the nodes."""
+        place, nodes = int(code.instructions[pc, machine.OUT]), len(self.program.circuit)
+        return place if place < nodes else self.program.feedbacks[place - nodes][0]
 
     def _call_timed(self, code: Code, pc: int) -> int:
         """Run instructions one by one, each with its time."""
@@ -252,7 +257,7 @@ class Compiled:
             reached = machine.run(code.instructions[: pc + 1], code.constants, *self._memory, pc)
             if reached == pc:
                 return pc
-            node = int(code.instructions[pc, machine.OUT])
+            node = self._node(code, pc)
             self._seconds[node] = self._seconds.get(node, 0.0) + perf_counter() - start
             pc = reached
         return pc

@@ -49,7 +49,7 @@ def _sum_or_mean(call: Call, result: Field, sums: Sums) -> Matrix:
     counts, field = sums.counts(call), sums.source.fields[call.fields[0]]
     words, overflow = _sum(call, field, result, sums.digits(call, sum_kind(field)), counts)
     if attempt and overflow is not None:
-        return _nulled(words, overflow | (counts == 0), result)
+        return _nulled(words, (overflow != 0) | (counts == 0), result)
     if overflow is not None and overflow.any():
         raise WeightOverflow(
             f"{call.function}({field.name}) of a group left the range of {result.type}",

@@ -104,3 +104,11 @@ def test_mistakes_change_nothing(text: str, kind: type[Exception], said: str) ->
     with pytest.raises(kind, match=said):
         db.sql(text)
     assert len(db.table("t").rows()) == 3
+
+
+def test_merge_into_a_table_with_arrays_says_which_row_several_change() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, a ARRAY<INT>); INSERT INTO t VALUES (1, array(1)), (2, array(2))")
+    with pytest.raises(SqlError, match="several rows of the source change one row of t"):
+        db.sql("MERGE INTO t USING t AS s ON true WHEN MATCHED THEN DELETE")
+    assert db.sql("MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN DELETE") == 2

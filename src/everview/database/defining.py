@@ -249,7 +249,7 @@ class Definitions:
 
 
 def _calling(name: str, functions: Mapping[str, StoredFunction]) -> set[str]:
-    """A function, and those that may call it, directly or through others: their texts name it."""
+    """The names of a function and of all functions whose texts name it, directly or by way of others."""
     reached = {name}
     while True:
         more = {

@@ -117,7 +117,7 @@ def _name(stored: str) -> str:
 
 
 def statement_of(catalog: Catalog, name: str) -> str:
-    """The statement that defines a relation: of a view its text, of a table one that would make it as it is."""
+    """The CREATE statement of a relation: the text that made a view; for a table, one that would make it anew."""
     relation = catalog.relations[catalog.find(name)]
     if isinstance(relation, ViewDefinition):
         return relation.text or f"-- view {name} is made by a Python function"

@@ -59,7 +59,9 @@ from everview.types import Schema, unknown_name
 if TYPE_CHECKING:
     from everview.database.altering import alter
     from everview.database.core import Core
+    from everview.views.identity import frozen
 else:
+    frozen = Later("everview.views.identity", "frozen")
     alter = Later("everview.database.altering", "alter")
 
 
@@ -280,11 +282,11 @@ def _merge(db: Core, statement: Merge) -> Any:
     matched, times = db.holdings.answered(statement.matches)
     often = times > 1
     if often.any():
-        held = dict(db.holdings.contents_now(statement.table))
+        held = {frozen(row): weight for row, weight in db.holdings.contents_now(statement.table)}
         schema = db.catalog.tables[statement.table].schema
         rows = to_rows(schema, matched.filter(pa.array(often)))
         for row, weight in zip(rows, times[often].tolist(), strict=True):
-            if weight > held.get(row, 0):
+            if weight > held.get(frozen(row), 0):
                 word = statement.text.split(None, 1)[0].upper()
                 raise SqlError(
                     f"{word}: several rows of the source change one row of {statement.table}: {row!r}",

@@ -87,7 +87,7 @@ class OpenTransaction:
     handle: Transaction | None = None  # by which users know it, once they do
 
     def __init__(self, database: Core, *, ticks: bool = False) -> None:
-        """A transaction that begins now; ``ticks`` says that it is one call, which holds the lock `Access.ticking`."""
+        """Begin a transaction; with ``ticks`` it lasts for one call, which holds the lock `Access.ticking`."""
         self._database, self._run, self.ticks = database, database.run, ticks
         self._dictionary = database.run.dictionary
         self.mark = self._dictionary.mark()

@@ -129,6 +129,7 @@ MISTAKES = {
     "SELECT window(ts, '1 hour'), window(ts, '2 hours') FROM t": "several windows of time",
     "SELECT session_window(ts, '1 hour') FROM t": "session_window without GROUP BY",
     "SELECT window(ts, '1 day', '1 microsecond') FROM t": "too many windows around one moment",
+    "SELECT session_window(ts, '1 hour') FROM t GROUP BY 5, session_window(ts, '1 hour')": "there is no such column",
     "SELECT * FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 1 HOUR)": "HOP with 1 intervals",
     "SELECT * FROM TUMBLE(t, ts, INTERVAL 1 HOUR)": "write TUMBLE",
 }

@@ -81,7 +81,7 @@ def hopping(plan: Plan, moment: Expression, size: int, slide: int, offset: int) 
 
 
 def sessions(plan: Plan, moment: Expression, gap: int, keys: Sequence[Expression]) -> WindowedRows:
-    """Rows in sessions: of those that agree on the keys, all that follow each other by at most the gap."""
+    """Rows in sessions: a session has the rows of one key whose moments follow each other by at most the gap."""
     width = len(plan.schema)
     timed = Project(_known(plan, moment), (*plan.columns, moment), (*plan.schema.names, "moment"))
     at = timed.columns[width]
@@ -191,19 +191,21 @@ def _made(node: exp.Expr, select: exp.Select, rows: NamedRows, context: QueryCon
         if group is None:
             hint = "a session is made of rows of a group: GROUP BY user, session_window(ts, '5 minutes')"
             raise context.error("session_window without GROUP BY", node, hint)
-        keys = [expression(key, site) for key in _other_keys(group, select, rows.scope)]
+        keys = [expression(key, site) for key in _other_keys(group, select, rows.scope, context)]
         return sessions(rows.plan, moment, _positive(spans[0], node, context), keys)
     size = _positive(spans[0], node, context)
     slide = _positive(spans[1], node, context) if len(spans) > 1 else size
     return _hopping(rows.plan, moment, size, slide, spans[2] if len(spans) > 2 else 0, node, context)
 
 
-def _other_keys(group: exp.Group, select: exp.Select, scope: Scope) -> Iterator[exp.Expr]:
+def _other_keys(group: exp.Group, select: exp.Select, scope: Scope, context: QueryContext) -> Iterator[exp.Expr]:
     """The keys of GROUP BY other than the session: places and names of SELECT's items stand for these."""
+    from everview.frontends.sql.queries import ordinal
+
     for key in group.expressions:
-        value = key
-        if isinstance(key, exp.Literal) and not key.is_string:
-            value = select.expressions[int(key.this) - 1].unalias()
+        value, place = key, ordinal(key, len(select.expressions), "GROUP BY", context)
+        if place is not None:
+            value = select.expressions[place].unalias()
         elif isinstance(key, exp.Column) and not any(v.called(key.name) for v in scope.visible):
             named = [item for item in select.expressions if fold(item.alias) == fold(key.name)]
             value = named[0].unalias() if named else key

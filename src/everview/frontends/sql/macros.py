@@ -43,7 +43,7 @@ class MacroParameter:
 
 @dataclass(frozen=True)
 class SqlMacro:
-    """A function of SQL as it is read: its parameters, its body, in which they are numbered, and what it returns."""
+    """A parsed ``CREATE FUNCTION``: parameters, result type, and a body in which parameters are numbers."""
 
     name: str
     parameters: tuple[MacroParameter, ...]

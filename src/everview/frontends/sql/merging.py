@@ -263,7 +263,7 @@ def _same(key: tuple[int, ...], left: Plan, right: Plan, width: int) -> Expressi
 def _conflict_keys(
     conflict: exp.OnConflict | None, target: Target, node: exp.Expr, context: QueryContext
 ) -> list[tuple[int, ...]]:
-    """The columns by which rows are in conflict: those that are named, else the primary key, else what is unique."""
+    """The keys that ON CONFLICT checks, as columns: the named one, else the primary key, else every UNIQUE one."""
     table, schema = target.scan.relation, target.scan.schema
     keys = [key for key in (context.catalog.key(table), *context.catalog.uniques(table)) if key]
     places = [tuple(schema.index(name) for name in key) for key in keys]

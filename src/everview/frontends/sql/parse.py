@@ -70,7 +70,7 @@ def parse_expression(text: str) -> exp.Expr:
 
 
 def stored_expression(text: str) -> exp.Expr:
-    """One scalar expression of a stored definition; it has no places, as the text in which it stood is another."""
+    """The tree of a stored scalar expression, without places for errors to point at: its first text is not at hand."""
     tree = parse_expression(text)
     for node in tree.walk():
         node.meta.pop("start", None)

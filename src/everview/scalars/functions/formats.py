@@ -307,7 +307,7 @@ def _read(a: Value, pattern: str) -> tuple[Any, Any]:
 
 
 def _hour(parts: Value, letters: dict[str, int], number: Callable[[str, int], Any]) -> tuple[Any, Any]:
-    """The hour by whichever letter there is, and which of them there are on a clock of that kind."""
+    """The hour that a text says, of 24 or of 12 and its half of the day; and whether such an hour exists."""
     if "h" in letters or "K" in letters:
         letter, least = ("h", 1) if "h" in letters else ("K", 0)
         twelve = number(letter, 12 * least)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,8 @@ def _run_apart(part: str, seconds: float, seed: int) -> Outcome:
 
 
 def _run_here(part: str, seconds: float, seed: int, into: Path) -> None:
+    # Shells that start a process in the background let it ignore Ctrl-C; the trials send some to themselves.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     outcome = importlib.import_module(f"torture.{part}").run(seconds, seed)
     notes = getattr(outcome, "notes", [])
     into.write_text(json.dumps({"tried": dict(outcome.tried), "faults": outcome.faults, "notes": notes}))

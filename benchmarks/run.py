@@ -41,6 +41,7 @@ SCENARIOS = (
     "applied",
     "views",
     "clock",
+    "nexmark",
     "pull",
     "spark_pipeline",
 )

@@ -17,11 +17,11 @@ from everview.optimize.simplify import fold_constants
 from everview.optimize.subqueries import decorrelate
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan, walk
-from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Multiway, Project, Scan, Top, Union, Values
+from everview.plan.nodes import Aggregate, Distinct, Filter, Join, Multiway, Project, Scan, Top, Union, Values, Window
 from everview.plan.tree import explain
 from everview.plan.typing import call, literal
 from everview.runtimes.embedded import Embedded
-from everview.scalars.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar
+from everview.scalars.expressions import AggregateCall, Cast, Exists, Expression, Literal, Outer, Scalar, WindowCall
 from everview.types import BIGINT, INTEGER, Schema
 from lowering.drawn import TABLES
 from scalars.agreeing import circuit_of
@@ -113,6 +113,16 @@ def test_places_need_all_columns() -> None:
     plan = Project(Top(T, ((T.column(1), "asc"),), 1), (T.column(1),), ("b",))
     (top,) = of_kind(prune_columns(plan), Top)
     assert len(top.schema) == 3
+
+
+def test_windows_keep_what_tells_places_apart() -> None:
+    """Rows of one place are equal in all that is read, so which of them comes first does not show."""
+    before = WindowCall("lag", (T.column(1),), (T.column(0),), ((T.column(1), "asc"),), None, T.column(1).type, True)
+    window = Window(T, (before,), ("before",))
+    narrow = prune_columns(Project(window, (window.column(1), window.column(3)), ("b", "before")))
+    assert [part.input.schema.names for part in of_kind(narrow, Window)] == [("a", "b")]
+    wide = prune_columns(Project(window, (window.column(2), window.column(3)), ("c", "before")))
+    assert [part.input.schema.names for part in of_kind(wide, Window)] == [("a", "b", "c")]
 
 
 # -- joins

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from everview.kernels.exchanged import exchanged
 from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.probe import keys
@@ -85,7 +86,7 @@ def change(operator: ByState, deltas: Sequence[Matrix], befores: Sequence[TraceV
     groups = touched(deltas, operator.group_words)
     afters = [before.plus(delta) for before, delta in zip(befores, deltas, strict=True)]
     old, new = operator.evaluate(groups, [befores, afters], context)
-    return np.concatenate([negated(old), new])
+    return exchanged(old, new, operator.group_words)
 
 
 def touched(deltas: Sequence[Matrix], key: int) -> Matrix:

@@ -25,7 +25,7 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
-from everview.scalars.expressions import AggregateCall, Expression, Literal, WindowCall, columns_of, moved
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal, WindowCall, columns_of, moved
 from everview.scalars.kinds import VOID
 from everview.types import STRING, Field, Schema
 
@@ -238,8 +238,9 @@ def _apart(columns: set[int], width: int) -> tuple[set[int], set[int]]:
 def _asked_of_window(plan: Window, needed: set[int], width: int) -> set[int]:
     own, results = _apart(needed, width)
     calls = [plan.calls[number] for number in results]
-    if all(call.function in OF_PEERS or _is_of_all(call) for call in calls):
-        return own | _read(calls)
+    read = own | _read(calls)
+    if all(call.function in OF_PEERS or _is_of_all(call) or read <= _told_apart(call) for call in calls):
+        return read
     return set(range(width))
 
 
@@ -252,6 +253,11 @@ def _is_of_all(call: WindowCall) -> bool:
     """Whether a call is an aggregate of whole peers, or of the whole partition."""
     ordered = call.function in ("first_value", "last_value", "nth_value", "lag", "lead", "ntile", "row_number")
     return not ordered and (call.frame is None or call.frame.unit == "range")
+
+
+def _told_apart(call: WindowCall) -> set[int]:
+    """The columns that are equal in rows of the same place, which may then stand in any order."""
+    return {by.index for by in (*call.partition, *(by for by, _ in call.order)) if isinstance(by, Column)}
 
 
 def _calls(plan: Aggregate, needed: list[int]) -> list[int]:

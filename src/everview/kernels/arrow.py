@@ -7,42 +7,26 @@ look (a NULL or a number that the column does not take, memory that is not align
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
-from numba.core import types
-from numba.extending import intrinsic
 
 from everview.kernels.fixed import NAN_CODE, NULL_WORD, flip
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out
-from everview.kernels.rows import pointer_to
+from everview.kernels.pointers import (
+    bits_of_float,
+    float32_at,
+    float64_at,
+    int8_at,
+    int16_at,
+    int32_at,
+    int64_at,
+    uint8_at,
+)
 
 # How the values of a column stand in its buffer.
 INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BITS, DECIMAL, WIDE_DECIMAL = range(9)
 # What a line of a plan says: which child, how its values stand, the first word of a row that is theirs, whether they
 # may be NULL, whether a word before the value says so, and the least and greatest number.
 CHILD, FORM, WORD, NULLABLE, FLAGGED, LEAST, GREATEST = range(7)
-
-_int8: Any = pointer_to(types.int8)
-_int16: Any = pointer_to(types.int16)
-_int32: Any = pointer_to(types.int32)
-_int64: Any = pointer_to(types.int64)
-_uint8: Any = pointer_to(types.uint8)
-_float32: Any = pointer_to(types.float32)
-_float64: Any = pointer_to(types.float64)
-
-
-@intrinsic
-def _bits_of(typingctx, number):
-    """The bits of a float as an integer."""
-
-    def codegen(context, builder, sig, args):
-        return builder.bitcast(args[0], context.get_value_type(types.int64))
-
-    return types.int64(types.float64), codegen
-
-
-_bits: Any = _bits_of
 
 
 @inline
@@ -98,7 +82,7 @@ def _put_floats(out, first, values, offset, n, bitmap, line):
         elif value == 0.0:
             out[first + i, word] = 0
         else:
-            out[first + i, word] = flip(_bits(value))
+            out[first + i, word] = flip(bits_of_float(value))
     return True
 
 
@@ -133,34 +117,34 @@ def _put_decimals(out, first, halves, offset, n, bitmap, line):
 @kernel(i64, rows_out, i64, i64, rows)
 def put_batch(out, first, address, plan):
     """Write the columns of a plan into the rows from ``first`` on; returns how many lines of the plan were done."""
-    whole = carray(_int64(address), 10)
+    whole = carray(int64_at(address), 10)
     n, start = whole[0], whole[2]
-    children = carray(_int64(whole[6]), whole[4])
+    children = carray(int64_at(whole[6]), whole[4])
     for k in range(plan.shape[0]):
         line = plan[k]
-        array = carray(_int64(children[line[CHILD]]), 10)
-        buffers = carray(_int64(array[5]), 2)
+        array = carray(int64_at(children[line[CHILD]]), 10)
+        buffers = carray(int64_at(array[5]), 2)
         offset, form, data = start + array[2], line[FORM], buffers[1]
         end = offset + n
-        bitmap = carray(_uint8(buffers[0]), (end + 7) >> 3 if array[1] != 0 and buffers[0] != 0 else 0)
+        bitmap = carray(uint8_at(buffers[0]), (end + 7) >> 3 if array[1] != 0 and buffers[0] != 0 else 0)
         if form == INT8:
-            done = _put_integers(out, first, carray(_int8(data), end), offset, n, bitmap, line)
+            done = _put_integers(out, first, carray(int8_at(data), end), offset, n, bitmap, line)
         elif form == BITS:
-            done = _put_bits(out, first, carray(_uint8(data), (end + 7) >> 3), offset, n, bitmap, line)
+            done = _put_bits(out, first, carray(uint8_at(data), (end + 7) >> 3), offset, n, bitmap, line)
         elif form == INT16:
-            done = data & 1 == 0 and _put_integers(out, first, carray(_int16(data), end), offset, n, bitmap, line)
+            done = data & 1 == 0 and _put_integers(out, first, carray(int16_at(data), end), offset, n, bitmap, line)
         elif form == INT32:
-            done = data & 3 == 0 and _put_integers(out, first, carray(_int32(data), end), offset, n, bitmap, line)
+            done = data & 3 == 0 and _put_integers(out, first, carray(int32_at(data), end), offset, n, bitmap, line)
         elif form == FLOAT32:
-            done = data & 3 == 0 and _put_floats(out, first, carray(_float32(data), end), offset, n, bitmap, line)
+            done = data & 3 == 0 and _put_floats(out, first, carray(float32_at(data), end), offset, n, bitmap, line)
         elif data & 7 != 0:
             done = False
         elif form == INT64:
-            done = _put_integers(out, first, carray(_int64(data), end), offset, n, bitmap, line)
+            done = _put_integers(out, first, carray(int64_at(data), end), offset, n, bitmap, line)
         elif form == FLOAT64:
-            done = _put_floats(out, first, carray(_float64(data), end), offset, n, bitmap, line)
+            done = _put_floats(out, first, carray(float64_at(data), end), offset, n, bitmap, line)
         else:
-            done = _put_decimals(out, first, carray(_int64(data), 2 * end), offset, n, bitmap, line)
+            done = _put_decimals(out, first, carray(int64_at(data), 2 * end), offset, n, bitmap, line)
         if not done:
             return k
     return plan.shape[0]

@@ -7,44 +7,20 @@ the values; of texts and bytes, their offsets come between.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import carray  # pyright: ignore[reportPrivateImportUsage]
-from numba.core import types
-from numba.extending import intrinsic
 
 from everview.kernels.arrow import BITS, DECIMAL, FLOAT32, FLOAT64, INT8, INT16, INT32, WIDE_DECIMAL
 from everview.kernels.dictionary import find
 from everview.kernels.fixed import NULL_WORD, flip
 from everview.kernels.jit import inline, kernel, octets, offsets32, rows, words, words_out
-from everview.kernels.rows import pointer_to
+from everview.kernels.pointers import float32_at, float_of_bits, int8_at, int16_at, int32_at, int64_at, uint8_at
 
 BYTES = 9  # a form of values beside those in `arrow`: of any length
 FORM, WORD, CHECKED, FLAGGED, KIND = range(5)  # what a line of a plan says of a column; NULL is looked for if CHECKED
 LENGTH, NODES, BUFFERS, SIZE = range(4)  # where in the head, in words, the numbers stand
 LONGEST = 2**31 - 1  # bytes that 32-bit offsets reach
 LINE = 8  # words to which buffers are aligned
-
-_int8: Any = pointer_to(types.int8)
-_int16: Any = pointer_to(types.int16)
-_int32: Any = pointer_to(types.int32)
-_int64: Any = pointer_to(types.int64)
-_uint8: Any = pointer_to(types.uint8)
-_float32: Any = pointer_to(types.float32)
-
-
-@intrinsic
-def _float_of(typingctx, bits):
-    """The float that has these bits."""
-
-    def codegen(context, builder, sig, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float64))
-
-    return types.float64(types.int64), codegen
-
-
-_float: Any = _float_of
 
 
 @inline
@@ -103,7 +79,7 @@ def _located(m, line, entries, slots, codes, kinds, bounds):
 
 @inline
 def _put_validity(m, line, address):
-    bits = carray(_uint8(address), (m.shape[0] + 7) >> 3)
+    bits = carray(uint8_at(address), (m.shape[0] + 7) >> 3)
     bits[:] = 0
     for i in range(m.shape[0]):
         if not _is_null(m, i, line):
@@ -123,27 +99,27 @@ def _put_fixed(m, line, address):
     """Write the values of a column of fixed width."""
     n, word, form = m.shape[0], line[WORD], line[FORM]
     if form == INT8:
-        _put_integers(m, line, carray(_int8(address), n))
+        _put_integers(m, line, carray(int8_at(address), n))
     elif form == INT16:
-        _put_integers(m, line, carray(_int16(address), n))
+        _put_integers(m, line, carray(int16_at(address), n))
     elif form == INT32:
-        _put_integers(m, line, carray(_int32(address), n))
+        _put_integers(m, line, carray(int32_at(address), n))
     elif form == FLOAT32:
-        out = carray(_float32(address), n)
+        out = carray(float32_at(address), n)
         for i in range(n):
-            out[i] = 0.0 if _is_null(m, i, line) else _float(flip(m[i, word]))
+            out[i] = 0.0 if _is_null(m, i, line) else float_of_bits(flip(m[i, word]))
     elif form == FLOAT64:
-        bits = carray(_int64(address), n)
+        bits = carray(int64_at(address), n)
         for i in range(n):
             bits[i] = 0 if _is_null(m, i, line) else flip(m[i, word])
     elif form == BITS:
-        flags = carray(_uint8(address), (n + 7) >> 3)
+        flags = carray(uint8_at(address), (n + 7) >> 3)
         flags[:] = 0
         for i in range(n):
             if m[i, word] == 1:
                 flags[i >> 3] |= np.uint8(1 << (i & 7))
     elif form in (DECIMAL, WIDE_DECIMAL):
-        halves = carray(_int64(address), 2 * n)
+        halves = carray(int64_at(address), 2 * n)
         for i in range(n):
             high = m[i, word]
             if high == NULL_WORD:
@@ -155,14 +131,14 @@ def _put_fixed(m, line, address):
             halves[2 * i] = low
             halves[2 * i + 1] = high
     else:
-        _put_integers(m, line, carray(_int64(address), n))
+        _put_integers(m, line, carray(int64_at(address), n))
 
 
 @inline
 def _put_bytes(entries, offsets_address, address, size, bounds, arena):
     """Write the values of a column of texts or bytes, and where each ends."""
     n = entries.size
-    offsets, out = carray(_int32(offsets_address), n + 1), carray(_uint8(address), size)
+    offsets, out = carray(int32_at(offsets_address), n + 1), carray(uint8_at(address), size)
     offsets[0] = at = 0
     for i in range(n):
         if entries[i] >= 0:

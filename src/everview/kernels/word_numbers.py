@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba.core import types
-from numba.extending import intrinsic
 
 from everview.kernels.calendar import end_day_of, months_later, part_of_date
 from everview.kernels.fixed import NAN_CODE, flip
 from everview.kernels.jit import i64, inline, kernel, rows_out, words
+from everview.kernels.pointers import bits_of_float, float_of_bits
 from everview.kernels.wide import (
     TOO_LARGE,
     below,
@@ -62,25 +59,10 @@ TOP = np.int64(-(2**63))  # the bit that is turned in the low word of a wide DEC
 EXACT = np.int64(2**53)  # up to here every integer is a float
 
 
-def _bits_as(result, argument):
-    @intrinsic
-    def operation(typingctx, value):
-        def codegen(context, builder, sig, args):
-            return builder.bitcast(args[0], context.get_value_type(sig.return_type))
-
-        return result(argument), codegen
-
-    return operation
-
-
-_as_float: Any = _bits_as(types.float64, types.int64)
-_as_bits: Any = _bits_as(types.int64, types.float64)
-
-
 @inline
 def number(code):
     """The float of a word."""
-    return _as_float(flip(code))
+    return float_of_bits(flip(code))
 
 
 @inline
@@ -88,7 +70,7 @@ def code_of(value):
     """The word of a float: one NaN, one zero."""
     if value != value:
         return NAN_CODE
-    return np.int64(0) if value == 0.0 else flip(_as_bits(value))
+    return np.int64(0) if value == 0.0 else flip(bits_of_float(value))
 
 
 @inline

@@ -21,6 +21,7 @@ from everview.codes.tables import table_rows
 from everview.errors import EverviewError, UnknownName, WrongArity
 from everview.kernels.threads import at_most
 from everview.types import Schema
+from torture.values import Stranger
 
 
 def column_by_column(schema: Schema, table: pa.Table, dictionary: Dictionary) -> Any:
@@ -143,6 +144,11 @@ COLUMNS: dict[str, Any] = {"id": [1, 2], "n": pa.array([3, None], pa.int32()), "
 )
 def test_tables_that_are_looked_at_closely(columns: dict[str, Any]) -> None:
     agrees(SCHEMA, pa.table(columns))
+
+
+def test_extension_types_without_a_hash() -> None:
+    strange = pa.ExtensionArray.from_storage(Stranger(), pa.array([3, 4]))
+    agrees(SCHEMA, pa.table({**COLUMNS, "n": strange}))
 
 
 def test_two_columns_of_one_name() -> None:

@@ -199,6 +199,8 @@ def _line(field: Field, place: int, word: int, arrow: pa.DataType) -> list[int] 
 
 
 def _form(field: Field, arrow: pa.DataType) -> int | None:
+    if isinstance(arrow, pa.BaseExtensionType):  # of somebody's own, which need not even have a hash
+        return None
     match field.type:
         case Decimal():
             wide = field.type.words() == 2

@@ -83,6 +83,11 @@ MEANINGS: dict[str, list[tuple[Any, ...]]] = {
     E + "p(a + b) :- a = count : { e(1, _) }, b = sum x : { e(x, 3) }.": [(8,)],
     E + "p(n) :- n = count : { e(x, _), !e(_, x) }.": [(2,)],
     E + "p(n) :- n = max c : { e(x, _), c = count : { e(x, _) } }.": [(2,)],
+    # witnesses of an aggregate in a body
+    E + "p(x, m) :- m = max y : { e(x, y) }.": [(1, 3), (2, 3), (3, 3)],
+    E + "p(x) :- 1 + min y : { e(x, y) } = 3.": [(1,)],
+    E + "p(x, y) :- e(x, _), m = min z + 0 : { e(x, y), z = y }, m < 3.": [(1, 2)],
+    E + "p(x, m) :- m = max y : { e(x, y), y < 3 } ; m = min y : { e(x, y), x > 2 }.": [(1, 2), (3, 3)],
     # aggregates in heads
     E + "p(x, count(y), sum(y), max(y)) :- e(x, y).": [(1, 2, 5, 3), (2, 1, 3, 3), (3, 1, 3, 3)],
     E + "p(sum(y), x) :- e(x, y).": [(3, 2), (3, 3), (5, 1)],

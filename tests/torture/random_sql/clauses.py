@@ -102,7 +102,8 @@ class Generated(Relation):
             return f"{source} LATERAL VIEW {'OUTER ' * self.outer}{self.function}({arg}) {self.alias} AS {names}"
         if engine == "spark":
             join = "LEFT JOIN LATERAL" if self.outer else "JOIN LATERAL"
-            return f"{source} {join} {self.function}({arg}) AS {self.alias}({names})"
+            on = " ON true" * self.outer  # without it, Spark's LEFT JOIN of a generator drops rows as an inner one does
+            return f"{source} {join} {self.function}({arg}) AS {self.alias}({names}){on}"
         keeps_all = self.outer or self.function.endswith("_outer")
         join = "LEFT JOIN" if keeps_all else "INNER JOIN"
         return f"{source} {join} LATERAL ({self._rows(arg)}) AS {self.alias}({names}) ON true"

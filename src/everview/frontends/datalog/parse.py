@@ -40,6 +40,7 @@ from everview.frontends.datalog.syntax import (
     refused,
 )
 from everview.frontends.datalog.types import Types
+from everview.frontends.datalog.witnesses import with_witnesses
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
 from everview.frontends.rules.program import (
@@ -62,7 +63,7 @@ def parse(text: str) -> RuleProgram:
     """Read a text into a program; raises `DatalogError` with line and column."""
     parts = expanded(_parts(text))
     declared = _declarations(parts)
-    rules = _rules(parts, declared)
+    rules = tuple(map(with_witnesses, _rules(parts, declared)))
     check_plans(parts, rules)
     check_calls(rules, {f.name: len(f.types) - 1 for p in parts if isinstance(f := p.part, FunctorDeclared)})
     for rule in rules:

@@ -60,7 +60,7 @@ def _check_body(
     body: tuple[BodyLiteral, ...], around: frozenset[str], elsewhere: set[str], rule: Rule
 ) -> frozenset[str]:
     """Check that every variable of a body is bound; return the variables bound in the body or around it."""
-    known = _bound(body, around)
+    known = bound_by(body, around)
     for literal_ in body:
         others = elsewhere | set(variables(*(other for other in body if other is not literal_))) | known
         if isinstance(literal_, Negation) and not _is_atom(literal_):
@@ -106,7 +106,8 @@ def _check_aggregate(aggregate: AggregateTerm, known: frozenset[str], others: se
                 raise unbound(name, rule, f" in the aggregate {aggregate.function}")
 
 
-def _bound(body: tuple[BodyLiteral, ...], around: frozenset[str]) -> frozenset[str]:
+def bound_by(body: tuple[BodyLiteral, ...], around: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The variables that positive atoms of a body bind, or equalities with what is bound, and those bound around it."""
     known = set(around)
     for literal_ in body:
         if isinstance(literal_, RuleAtom | Identified):

@@ -105,7 +105,7 @@ def rebuilt_rule(rule: Rule, change: Change) -> Rule:
 
 def _terms(parts: Iterable[RulePart]) -> tuple[Term, ...]:
     made = tuple(parts)
-    assert all(map(_is_term, made)), "a term stays a term"
+    assert all(map(is_term, made)), "a term stays a term"
     return made  # pyright: ignore[reportReturnType]
 
 
@@ -115,13 +115,14 @@ def _literals(parts: Iterable[RulePart]) -> tuple[BodyLiteral, ...]:
     return made  # pyright: ignore[reportReturnType]
 
 
-def _is_term(part: RulePart) -> TypeGuard[Term]:
+def is_term(part: RulePart) -> TypeGuard[Term]:
+    """Is a part a term, and no literal?"""
     return isinstance(part, RuleVariable | Constant | Wildcard | Functor | AggregateTerm)
 
 
 def is_literal(part: RulePart) -> TypeGuard[BodyLiteral]:
     """Is a part a literal, and no term?"""
-    return not _is_term(part)
+    return not is_term(part)
 
 
 # -- the whole way

@@ -16,7 +16,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 NAMES = ("orders", "reachability", "closure", "triangles")
-WAYS = ("circuit", "arrow", "tuples")
+WAYS = ("circuit", "tables", "arrow", "tuples")
 Rows = list[tuple[int, ...]]
 
 

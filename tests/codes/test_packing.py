@@ -98,6 +98,23 @@ def test_any_values_fit_as_they_do_by_the_way_of_many_rows_or_are_left_to_it(dra
     assert outcome(schema, pairs, encode_pairs) == slow
 
 
+whole = st.integers(-5, 5)
+few_odd = st.one_of(
+    *(whole, whole, whole, whole, st.sampled_from([2**63, -(2**63), 2**63 - 1, True, 1.0, None, "1", np.int64(3)]))
+)
+
+
+@given(st.lists(st.tuples(st.one_of(*[st.tuples(*[few_odd] * 2)] * 6, st.tuples(few_odd), st.lists(whole)), few_odd)))
+def test_whole_numbers_that_are_their_own_words(pairs: Pairs) -> None:
+    schema = Schema.parse("id BIGINT NOT NULL, amount BIGINT NOT NULL")
+    assert outcome(schema, pairs, encode_pairs) == outcome(schema, pairs, by_arrow)
+
+
+def test_words_may_be_changed_in_place() -> None:
+    for schema in map(Schema.parse, ("id BIGINT NOT NULL", "id BIGINT")):
+        encode_pairs(schema, [((1,), 1), ((2,), 1)], Dictionary())[:, -1] *= -1
+
+
 @pytest.mark.parametrize(
     "pairs",
     [

@@ -10,7 +10,7 @@ from everview.codes.encode import decode, decode_weighted, encode, encode_weight
 from everview.codes.ingest import ingest, ingest_weighted
 from everview.codes.order import atom_key
 from everview.codes.rows import to_rows
-from everview.codes.small import decode_rows, encode_pairs, encode_rows
+from everview.codes.small import decode_pairs, decode_rows, encode_pairs, encode_rows
 
 __all__ = [
     "Dictionary",
@@ -18,6 +18,7 @@ __all__ = [
     "Mark",
     "atom_key",
     "decode",
+    "decode_pairs",
     "decode_rows",
     "decode_weighted",
     "encode",

@@ -46,6 +46,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _LOW: Final = 2**64 - 1
 _LOW_BITS: Final = 2**63 - 1
 _INFINITY, _NAN = 0x7FF0 << 48, 0x7FF8 << 48  # the bits of these floats
+_INTEGERS: Final = {int}
 _MANY: Final = 64  # rows; from here on NumPy transposes columns faster than Python interleaves them
 
 
@@ -102,6 +103,13 @@ def packers(schema: Schema) -> tuple[Packer, ...]:
     return tuple(map(_packer, schema.fields))
 
 
+@cache
+def is_whole(schema: Schema) -> bool:
+    """Whether values of all columns are their own words: whole numbers of 64 bits that are never NULL."""
+    prepared = packers(schema)
+    return bool(prepared) and all(packer.same is int for packer in prepared)
+
+
 def packed_row(prepared: tuple[Packer, ...], row: Sequence[Any], weight: int, dictionary: Dictionary) -> Matrix:
     """The delta matrix of one row; raises one of `MISTAKES`."""
     words: list[int] = []
@@ -127,10 +135,25 @@ def packed_rows(
         else:
             words += packer.pack(column, dictionary)
     words.append(weights)
+    return _interleaved(words, rows)
+
+
+def whole_rows(columns: int, rows: Sequence[Values], weights: Sequence[Any]) -> Matrix | None:
+    """The delta matrix of rows of `is_whole`; None if one has another type. Raises one of `MISTAKES`."""
+    words = [*zip(*rows, strict=True), weights]
+    if len(words) != columns + 1 or {*map(type, chain.from_iterable(words))} != _INTEGERS:
+        return None
+    return _interleaved(words, len(rows))
+
+
+def _interleaved(words: Sequence[Sequence[int]], rows: int) -> Matrix:
+    """Columns of words as a matrix; a word that does not fit in 64 bits is one of `MISTAKES`."""
     width = len(words)
-    if rows < _MANY:
-        return np.fromiter(chain.from_iterable(zip(*words, strict=True)), np.int64, rows * width).reshape(rows, width)
-    return np.array(words, np.int64).T.copy()
+    if rows >= _MANY:
+        return np.array(words, np.int64).T.copy()
+    octets = bytearray(8 * rows * width)
+    struct.pack_into(f"{rows * width}q", octets, 0, *chain.from_iterable(zip(*words, strict=True)))
+    return np.frombuffer(octets, np.int64).reshape(rows, width)
 
 
 def _packer(field: Field) -> Packer:

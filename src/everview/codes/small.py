@@ -13,7 +13,7 @@ not know: many rows, nested types, and rows with a mistake, so that errors have 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
-from everview.codes.packing import MISTAKES, all_of, packed_row, packed_rows, packers
+from everview.codes.packing import MISTAKES, all_of, is_whole, packed_row, packed_rows, packers, whole_rows
 from everview.codes.rows import to_rows
 from everview.codes.tables import table_rows
 from everview.codes.unpacking import unpackers
@@ -75,6 +75,15 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
     return [*zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True)]
 
 
+def decode_pairs(schema: Schema, delta: Words, dictionary: Dictionary) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """The rows of a delta matrix as Python values, each with its weight."""
+    prepared = unpackers(schema) if 0 < len(delta) * len(schema.fields) <= _FEW else ()
+    if not prepared:
+        return zip(to_rows(schema, decode(schema, delta[:, :-1], dictionary)), delta[:, -1].tolist(), strict=True)
+    columns: list[list[int]] = delta.T.tolist()
+    return zip(zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True), columns[-1], strict=True)
+
+
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:
     """The delta matrix of a few pairs; None where one has a mistake."""
     if not all_of(tuple, pairs):
@@ -83,6 +92,13 @@ def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> W
         rows, weights = zip(*pairs, strict=True)
     except ValueError:  # not two of each
         return None
+    if is_whole(schema) and all_of(tuple, rows):
+        try:
+            delta = whole_rows(len(schema.fields), rows, weights)
+        except MISTAKES:
+            return None
+        if delta is not None:
+            return delta
     return _packed(schema, rows, weights, dictionary) if all_of(int, weights) else None
 
 

@@ -44,6 +44,7 @@ else:
     with_generated = Later("everview.database.generated", "with_generated")
 
 Savepoint = tuple[dict[str, Pending], Mapping[str, Any], Mark]
+TABLES = pa.Table, pa.RecordBatch
 NO_KEY = "a table without a key is changed by whole rows: insert and delete"
 
 
@@ -163,7 +164,7 @@ class OpenTransaction:
                 outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
-            encoded = self._in_order(definition, relation, rows)
+            encoded = None if type(rows) is list else self._in_order(definition, relation, rows)
             if encoded is not None:
                 self._add(relation.in_order, encoded, negative=negative)
                 continue
@@ -243,7 +244,7 @@ class OpenTransaction:
 
         None if it is none, or has a mistake.
         """
-        if not isinstance(rows, pa.Table | pa.RecordBatch) or rows.num_rows < MANY or table.facts:
+        if not isinstance(rows, TABLES) or rows.num_rows < MANY or table.facts:
             return None
         return table_rows(relation.stored, rows, self._dictionary)
 

@@ -29,11 +29,11 @@ from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
 
 Everywhere = Callable[[Read], Wide]
-Reads = Callable[[], Everywhere]
+Reads = Callable[[list[dict[int, Matrix]]], Everywhere]  # of what has arrived
 Appends = Mapping[int, Matrix]  # rows by the node whose trace gets them
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
-RUN, PUBLISH, PLACE = map(made_of, (machine.run, machine.publish, registers.place))
+RUN, PUBLISH, PLACE, TAKEN = map(made_of, (machine.run, machine.publish, registers.place, registers.taken))
 NO_APPENDS: Appends = {}
 MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
 MOST_ROWS = 1 << 15  # and rows that are appended in it
@@ -182,20 +182,21 @@ class Compiled:
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
 
-    def run(self, first: int, last: int, cells: dict[int, Matrix], reads: Reads) -> Appends:
+    def run(self, first: int, last: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
         """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces.
 
         ``reads`` makes the reads of whole traces, which only steps in Python ask for.
         """
         self._used = True
-        code, sinks = self._code(first, last)
+        known, (cells,), placed = self._codes.get((first, last)), shards, self._placed
+        code, sinks = self._code(first, last) if known is None else known
         for node, matrix in cells.items():
-            if node not in self._placed and len(matrix):
+            if node not in placed and matrix.shape[0]:
                 self._place(node, matrix)
         if code.interning:
             code.bind(self.context.dictionary)
-        pc = self._go_on(code, 0, cells, reads)
-        appends = NO_APPENDS if pc == len(code.instructions) else self._in_turns(code, pc, cells, reads)
+        pc = self._go_on(code, 0, shards, reads)
+        appends = NO_APPENDS if pc == len(code.tasks) else self._in_turns(code, pc, shards, reads)
         self.fetch(cells, sinks)
         self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
         return appends
@@ -211,9 +212,12 @@ class Compiled:
     def fetch(self, cells: dict[int, Matrix], nodes: Iterable[int]) -> None:
         """Put the streams of some nodes into cells, as far as they have rows."""
         lines = self._registers
-        for node in nodes:
-            if lines.item(node, registers.ROWS) and node not in cells:
-                cells[node] = self._placed[node] = registers.taken(lines, node)
+        try:
+            for node in nodes:
+                if lines.item(node, registers.ROWS) and node not in cells:
+                    cells[node] = self._placed[node] = TAKEN.direct(lines, node)
+        except SystemError as error:
+            raise cause_of(error) from None
 
     def _place(self, node: int, matrix: Matrix) -> None:
         if not matrix.flags.c_contiguous:
@@ -221,15 +225,15 @@ class Compiled:
         self._placed[node] = matrix
         PLACE.direct(self._registers, node, matrix)
 
-    def _in_turns(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> Appends:
+    def _in_turns(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
         """Run the instructions from one on that is Python's, and those after it; what Python appends to traces."""
-        ran, everywhere = Ran(cells), reads()
-        while pc < len(code.instructions):
+        ran, everywhere = Ran(shards[0]), reads(shards)
+        while pc < len(code.tasks):
             self._step(code.tasks[pc], ran, everywhere)
-            pc = self._go_on(code, pc + 1, cells, reads)
+            pc = self._go_on(code, pc + 1, shards, reads)
         return ran.appends
 
-    def _go_on(self, code: Code, pc: int, cells: dict[int, Matrix], reads: Reads) -> int:
+    def _go_on(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> int:
         """Run instructions until one is Python's; an exception is raised by the operator's own step."""
         try:
             if self.timed:
@@ -241,9 +245,9 @@ class Compiled:
             at = int(self._status[machine.AT])
             if int(code.instructions[at, machine.OP]) == machine.CHECK:
                 self._status[machine.SUSPECT] = 1
-                return self._go_on(code, at + 1, cells, reads)
-            self._step(code.tasks[at], Ran(cells), reads())
-            raise self.program.overflow(self._node(code, at), error, cells, self.context) from None
+                return self._go_on(code, at + 1, shards, reads)
+            self._step(code.tasks[at], Ran(shards[0]), reads(shards))
+            raise self.program.overflow(self._node(code, at), error, shards[0], self.context) from None
 
     def _node(self, code: Code, pc: int) -> int:
         """The node that an instruction is of; what a feedback appends has a place behind those of the nodes."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +48,7 @@ class InProcess:
         if first == 0:
             self.compiled = self._chosen(cells)
         if self.compiled is not None:
-            appends = self.compiled.run(first, last, cells[0], partial(self._reads, cells))
+            appends = self.compiled.run(first, last, cells, self._reads)
             if appends:
                 self.state.push(0, (), appends)
             return

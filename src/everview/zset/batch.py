@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from everview.codes import decode_rows, decode_weighted, encode_pairs
+from everview.codes import decode_pairs, decode_rows, decode_weighted, encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.doors import door
 from everview.kernels.large import arrange
@@ -71,7 +71,7 @@ class Batch:
         return self.rows.shape[0]
 
     def __iter__(self) -> Iterator[tuple[tuple[Any, ...], int]]:
-        return zip(self.elements(), self.weights.tolist(), strict=True)
+        return decode_pairs(self.schema, self.rows, self.dictionary)
 
     @property
     def weights(self) -> NDArray[np.int64]:

@@ -20,6 +20,7 @@ from everview.codes.ingest import split_weights
 from everview.codes.tables import table_rows
 from everview.errors import EverviewError, UnknownName, WrongArity
 from everview.kernels.threads import at_most
+from everview.kernels.xxh64 import hash_bytes
 from everview.types import Schema
 from torture.values import Stranger
 
@@ -94,6 +95,19 @@ def test_texts_of_many_rows(name: list[Any]) -> None:
     columns = {"id": list(range(len(name))), "name": texts.view(pa.string())}
     agrees(Schema.parse("id BIGINT NOT NULL, name STRING"), pa.table(columns))
     agrees(Schema.parse("id BIGINT NOT NULL, name STRING NOT NULL"), pa.table(columns))
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("name", [["a", "b"] * 9, ["a", None, "c"] * 9, list("abcdefghijklmnopq")])
+def test_texts_of_many_rows_whose_hashes_collide(name: list[Any]) -> None:
+    def of_few_values(offsets: Any, data: Any, seed: Any) -> Any:
+        hashes = hash_bytes(offsets, data, seed)
+        return hashes & 1 if seed < 8 else hashes
+
+    dictionary, schema = Dictionary(of_few_values), Schema.parse("name STRING")
+    rows = table_rows(schema, pa.table({"name": name}), dictionary)
+    assert rows is not None
+    assert dictionary.lookup(schema.fields[0].type, rows[:, 0].copy()).to_pylist() == name
 
 
 @given(tables(), st.data())

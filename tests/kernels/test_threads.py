@@ -36,6 +36,17 @@ def test_the_exception_of_the_first_part_is_raised(threads: int) -> None:
         each(failing, range(4))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_caller_does_what_is_beside_the_work(threads: int) -> None:
+    callers: list[threading.Thread] = []
+    with at_most(threads):
+        assert each(lambda part: -part, range(3), lambda: callers.append(threading.current_thread())) == [0, -1, -2]
+        assert each(lambda part: -part, [], lambda: callers.append(threading.current_thread())) == []
+        with pytest.raises(ZeroDivisionError):
+            each(lambda part: -part, range(3), lambda: callers.append(threading.Thread(name=str(1 // 0))))
+    assert callers == [threading.current_thread()] * 2
+
+
 def test_so_many_threads_as_are_allowed() -> None:
     seen, together = set[int](), threading.Barrier(3, timeout=10)
 

@@ -2,7 +2,8 @@
 
 A matrix stands row by row, so that a column by itself would touch all of its memory. Blocks of rows are filled whole,
 while a processor's cache holds them, on several threads. Texts are hashed beside each other on threads, too; of a
-column with few different ones Arrow finds those, and only they are looked up. The dictionary is one thread's alone.
+column with few different ones Arrow finds those, and only they are looked up. The dictionary is one thread's alone,
+the caller's; because a text's code is its hash, other threads fill in rows meanwhile.
 """
 
 from __future__ import annotations
@@ -31,30 +32,54 @@ Filling = Callable[[int, pa.RecordBatch], bool]  # of the first row, and the row
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnCodes:
-    """The codes of a column of text: those of its rows, or those of its different texts and which one a row has."""
+class TextColumn:
+    """A column of text, read but not interned: the codes of its rows, or of its different texts and which one a row has.
 
+    A text's code is its hash, unless another text has that already. So rows can be filled in before the dictionary, or
+    while it, has been told the texts; what `intern` corrects is then filled in again.
+    """
+
+    kind: int
     codes: Words
+    pieces: tuple[tuple[Bytes, Octets], ...]  # the texts that the codes are of, in order
     places: NDArray[np.int32] | None = None
 
     def of_rows(self, first: int, last: int) -> Words:
         """The codes of some rows."""
         return self.codes[first:last] if self.places is None else self.codes[self.places[first:last]]
 
+    def intern(self, dictionary: Dictionary) -> bool:
+        """Add the texts to the dictionary; whether some have another code than their hash, which is corrected here.
 
-def text_codes(columns: Sequence[tuple[Field, Column]], dictionary: Dictionary) -> list[ColumnCodes]:
-    """The codes of whole columns of text; raises if one is no text."""
-    read = each(lambda column: _read(*column, dictionary), columns)
-    return [coded(dictionary) for coded in read]
+        After the first piece the dictionary makes room for all that may come.
+        """
+        known, first, corrected = len(dictionary), 0, False
+        for number, (texts, valid) in enumerate(self.pieces):
+            last = first + len(texts.offsets) - 1
+            wanted = self.codes[first:last]
+            codes = dictionary.intern_bytes(self.kind, texts, valid, wanted)
+            if not np.array_equal(codes, wanted):
+                self.codes[first:last], corrected = codes, True
+            if number == 0 and len(self.pieces) > 1:
+                share = (len(dictionary) - known) / last
+                octets = sum(int(rest.offsets[-1] - rest.offsets[0]) for rest, _ in self.pieces[1:])
+                dictionary.reserve(int(share * (len(self.codes) - last)), int(share * octets))
+            first = last
+        return corrected
 
 
-def filled(data: pa.Table | pa.RecordBatch, fill: Filling) -> bool:
-    """Let all rows be filled in, block by block; False if some could not be."""
+def text_columns(columns: Sequence[tuple[Field, Column]], dictionary: Dictionary) -> list[TextColumn]:
+    """Whole columns of text, beside each other on threads; raises if one is no text."""
+    return each(lambda column: _read(*column, dictionary), columns)
+
+
+def filled(data: pa.Table | pa.RecordBatch, fill: Filling, beside: Callable[[], None]) -> bool:
+    """Let all rows be filled in, block by block, while the caller's thread does something else; False if some cannot."""
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
     blocks = list(_numbered(table.to_batches(max_chunksize=BLOCK)))
     size = -(-len(blocks) // (PARTS * allowed()))
     parts = [blocks[first : first + size] for first in range(0, len(blocks), size)]
-    return all(each(lambda part: all(fill(first, block) for first, block in part), parts))
+    return all(each(lambda part: all(fill(first, block) for first, block in part), parts, beside))
 
 
 def _numbered(blocks: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -64,49 +89,35 @@ def _numbered(blocks: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, pa.Record
         first += block.num_rows
 
 
-Coding = Callable[[Dictionary], ColumnCodes]  # what is left to one thread
-
-
-def _read(field: Field, column: Column, dictionary: Dictionary) -> Coding:
+def _read(field: Field, column: Column, dictionary: Dictionary) -> TextColumn:
     """All that can be found out of a column of text without adding to the dictionary."""
     check_text(field.name, field.type, column)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     kind = field.type.kind
     if _has_few(chunks[0].slice(0, SAMPLE)):
-        return _few(kind, pa.chunked_array(chunks))
+        return _few(kind, pa.chunked_array(chunks), dictionary)
     pieces = [chunk.slice(lo, PIECE) for chunk in chunks for lo in range(0, len(chunk), PIECE)]
-    texts = [(bytes_of(piece), valid_of(piece)) for piece in pieces]
-    hashed = [(octets, valid, dictionary.hashes(octets)) for octets, valid in texts]
-    return lambda dictionary: _interned(kind, hashed, dictionary)
+    texts = tuple((bytes_of(piece), valid_of(piece)) for piece in pieces)
+    return TextColumn(kind, np.concatenate([_hashes(*piece, dictionary) for piece in texts]), texts)
 
 
 def _has_few(sample: Any) -> bool:
     return FEW * len(sample.unique()) <= len(sample)
 
 
-def _few(kind: int, column: Any) -> Coding:
-    """The codes of a column by those of its different texts."""
+def _few(kind: int, column: Any, dictionary: Dictionary) -> TextColumn:
+    """A column by its different texts."""
     encoded = column.dictionary_encode().unify_dictionaries()
     texts = encoded.chunk(0).dictionary
     absent = len(texts)
     places = np.concatenate([chunk.indices.fill_null(absent).to_numpy() for chunk in encoded.chunks])
-
-    def coded(dictionary: Dictionary) -> ColumnCodes:
-        codes = np.full(absent + 1, NULL_WORD, np.int64)
-        codes[:absent] = dictionary.intern_bytes(kind, bytes_of(texts), valid_of(texts))
-        return ColumnCodes(codes, places)
-
-    return coded
+    piece = bytes_of(texts), valid_of(texts)
+    return TextColumn(kind, np.append(_hashes(*piece, dictionary), NULL_WORD), (piece,), places)
 
 
-def _interned(kind: int, pieces: Sequence[tuple[Bytes, Octets, Words]], dictionary: Dictionary) -> ColumnCodes:
-    """The codes of pieces of a column; after the first one the dictionary makes room for all that may come."""
-    known, out = len(dictionary), list[Words]()
-    for number, (texts, valid, hashes) in enumerate(pieces):
-        out.append(dictionary.intern_bytes(kind, texts, valid, hashes))
-        if number == 0 and len(pieces) > 1:
-            share = (len(dictionary) - known) / len(hashes)
-            rest = pieces[1:]
-            octets = sum(int(texts.offsets[-1] - texts.offsets[0]) for texts, _, _ in rest)
-            dictionary.reserve(int(share * sum(len(h) for _, _, h in rest)), int(share * octets))
-    return ColumnCodes(np.concatenate(out))
+def _hashes(texts: Bytes, valid: Octets, dictionary: Dictionary) -> Words:
+    """The codes that texts get unless they are taken."""
+    hashes = dictionary.hashes(texts)
+    if len(valid):
+        hashes[valid == 0] = NULL_WORD
+    return hashes

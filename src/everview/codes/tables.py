@@ -104,7 +104,8 @@ class TableLayout:
         out = np.empty((data.num_rows, self.width + 1), np.int64)
         texts = [other for other in self.others if other.is_text(data)]
         columns = [(other.codec.field, data.column(other.place)) for other in texts]
-        codes = list(zip((other.codec.column for other in texts), bulk.text_codes(columns, dictionary), strict=True))
+        codes = list(zip((other.codec.column for other in texts), bulk.text_columns(columns, dictionary), strict=True))
+        corrected = list[tuple[int, bulk.TextColumn]]()
 
         def fill(first: int, block: pa.RecordBatch) -> bool:
             last = first + block.num_rows
@@ -116,8 +117,13 @@ class TableLayout:
                 out[first:last, word] = column.of_rows(first, last)
             return done == len(self.plan)
 
-        if not bulk.filled(data, fill):
+        def intern() -> None:
+            corrected.extend((word, column) for word, column in codes if column.intern(dictionary))
+
+        if not bulk.filled(data, fill, intern):
             return None
+        for word, column in corrected:
+            out[:, word] = column.of_rows(0, len(out))
         for other in self.others:
             if other not in texts:
                 other.put(out, data.column(other.place), dictionary)

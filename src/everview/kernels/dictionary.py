@@ -22,6 +22,7 @@ from everview.kernels.jit import (
     words,
     words_out,
 )
+from everview.kernels.rows import prefetch
 
 NULL_WORD = np.int64(-(2**63))
 MISSING = np.int64(-1)
@@ -55,6 +56,35 @@ def compare_bytes(data, start, end, other, other_start, other_end):
         if a != b:
             return np.int64(-1) if a < b else np.int64(1)
     return _sign(end - start, other_end - other_start)
+
+
+@inline
+def _same_bytes(data, start, end, other, other_start, other_end):
+    """Whether two byte strings are equal; without a branch for each byte, so that many are compared at once."""
+    if end - start != other_end - other_start:
+        return False
+    different = np.uint8(0)
+    for i in range(end - start):
+        different |= data[start + i] ^ other[other_start + i]
+    return different == 0
+
+
+@inline
+def _ask_for(kind, wanted, rows, first, touched, slots, codes, kinds, bounds, arena):
+    """Ask for what a block of rows will read, step by step, so that the waits for memory overlap."""
+    count = min(BLOCK, len(rows) - first)
+    for ahead in range(count):
+        prefetch(slots, _place(kind, wanted[rows[first + ahead]], slots))
+    for ahead in range(count):
+        touched[ahead] = entry = slots[_place(kind, wanted[rows[first + ahead]], slots)]
+        if entry >= 0:
+            prefetch(codes, entry)
+            prefetch(kinds, entry)
+            prefetch(bounds, entry)
+    for ahead in range(count):
+        entry = touched[ahead]
+        if entry >= 0 and codes[entry] == wanted[rows[first + ahead]]:
+            prefetch(arena, bounds[entry])
 
 
 @inline
@@ -117,9 +147,8 @@ def intern(
     """
     touched = np.empty(BLOCK, np.int32)
     for r in range(done, len(rows)):
-        if (r - done) % BLOCK == 0:  # reading a block's slots first lets their cache misses overlap
-            for ahead in range(min(BLOCK, len(rows) - r)):
-                touched[ahead] = slots[_place(kind, wanted[rows[r + ahead]], slots)]
+        if (r - done) % BLOCK == 0:
+            _ask_for(kind, wanted, rows, r, touched, slots, codes, kinds, bounds, arena)
         i = rows[r]
         if len(valid) and not valid[i]:
             out[i] = NULL_WORD
@@ -144,7 +173,7 @@ def intern(
                 arena[start + b] = data[offsets[i] + b]
             bounds[n + 1] = start + size
             n += 1
-        elif compare_bytes(data, offsets[i], offsets[i + 1], arena, bounds[entry], bounds[entry + 1]) != 0:
+        elif not _same_bytes(data, offsets[i], offsets[i + 1], arena, bounds[entry], bounds[entry + 1]):
             clashes[clashed] = i
             clashed += 1
             continue

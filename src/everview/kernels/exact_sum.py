@@ -258,6 +258,36 @@ def _store_wide(digits, negative, limit, g, highs, lows, overflow):
     lows[g] = low ^ INT64_MIN
 
 
+@inline
+def _small_sum(dense, g):
+    """The sum of row g as one word, and whether its digits are so few and small that it is less than 2^62."""
+    width = dense.shape[1]
+    for k in range(2, width):
+        if dense[g, k] != 0:
+            return np.int64(0), False
+    low, high = dense[g, 0], dense[g, 1] if width > 1 else np.int64(0)
+    small = -(1 << 61) < low < (1 << 61) and -(1 << 35) < high < (1 << 35)
+    return low + high * (1 << BITS) if small else np.int64(0), small
+
+
+@inline
+def _small_power(power):
+    """10^power, or the greatest word if it has none."""
+    out = np.int64(1)
+    if power > 18:
+        return np.int64(INT64_MAX)
+    for _ in range(power):
+        out *= 10
+    return out
+
+
+@inline
+def _store_small(value, g, highs, lows):
+    """Put a number of one word into the two words of row g."""
+    highs[g] = value >> 63
+    lows[g] = value ^ INT64_MIN
+
+
 @kernel(words_out, rows)
 def round_floats(dense):
     """Each row's sum as a float64 code: exact, rounded once to nearest even."""
@@ -319,6 +349,10 @@ def finish_integers(dense, least, greatest):
     overflow = np.zeros(dense.shape[0], np.uint8)
     digits = np.empty(width + 2, np.int64)
     for g in range(dense.shape[0]):
+        out[g], small = _small_sum(dense, g)
+        if small:
+            overflow[g] = 0 if least <= out[g] <= greatest else 1
+            continue
         negative = carry_into(dense, g, width, digits, 0)
         bound = absolute(least) if negative else np.uint64(greatest)
         size = np.uint64(digit(digits, 0)) | (np.uint64(digit(digits, 1)) << np.uint64(BITS))
@@ -336,8 +370,12 @@ def finish_decimals(dense, precision):
     highs, lows = np.empty(n, np.int64), np.empty(n, np.int64)
     overflow = np.zeros(n, np.uint8)
     digits = np.empty(width + 2, np.int64)
-    limit = power_of_ten(precision)
+    limit, small_limit = power_of_ten(precision), _small_power(precision)
     for g in range(n):
+        value, small = _small_sum(dense, g)
+        if small and -small_limit < value < small_limit:
+            _store_small(value, g, highs, lows)
+            continue
         negative = carry_into(dense, g, width, digits, 0)
         _store_wide(digits, negative, limit, g, highs, lows, overflow)
     return highs, lows, overflow
@@ -354,12 +392,21 @@ def average_decimals(dense, counts, power, precision):
     highs, lows = np.empty(n, np.int64), np.empty(n, np.int64)
     overflow = np.zeros(n, np.uint8)
     digits = np.empty(width + 2 + POWER_DIGITS, np.int64)
-    limit = power_of_ten(precision)
+    limit, small_limit, factor = power_of_ten(precision), _small_power(precision), _small_power(power)
+    most = (1 << 62) // factor
     for g in range(n):
         if counts[g] == 0:
             highs[g] = INT64_MIN
             lows[g] = INT64_MIN
             continue
+        value, small = _small_sum(dense, g)
+        if small and -most < value < most and -(1 << 61) < counts[g] < 1 << 61:
+            dividend, count = abs(value) * factor, abs(counts[g])
+            quotient = dividend // count
+            quotient += 1 if 2 * (dividend - quotient * count) >= count else 0
+            if quotient < small_limit:
+                _store_small(quotient if (value < 0) == (counts[g] < 0) else -quotient, g, highs, lows)
+                continue
         negative = carry_into(dense, g, width, digits, 0)
         scale(digits, power)
         divisor = absolute(counts[g])

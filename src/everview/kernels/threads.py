@@ -58,20 +58,25 @@ def keep_to(count: int) -> None:
     _kept[:] = [count]
 
 
-def each(work: Callable[[T], R], parts: Iterable[T]) -> list[R]:
+def each(work: Callable[[T], R], parts: Iterable[T], beside: Callable[[], None] | None = None) -> list[R]:
     """The results of some work for each part, in order; of several exceptions that of the first part is raised.
 
-    One thread is the caller's own. If an exception ends its waiting, the others finish the parts they have begun.
+    One thread is the caller's own; it first does what is to be done ``beside`` the work, which no other thread may do.
+    If an exception ends its waiting, the others finish the parts they have begun.
     """
     given = list(parts)
-    helpers = min(allowed(), len(given)) - 1
+    helpers = min(allowed(), len(given) + (beside is not None)) - 1
     if helpers < 1:
+        if beside is not None:
+            beside()
         return [work(part) for part in given]
     queue = _Queue(work, given)
     threads = [Thread(target=queue.work, name="everview work") for _ in range(helpers)]
     try:
         for thread in threads:
             thread.start()
+        if beside is not None:
+            beside()
         queue.work()
         for thread in threads:
             thread.join()

@@ -53,14 +53,16 @@ class MemoryObjects:
 
 
 class WildObjects(MemoryObjects):
-    """A store between which and us requests are lost, delayed, repeated, and overtake each other."""
+    """A store between which and us requests are lost, delayed, repeated, and overtake each other.
+
+    Listings say what is there: S3, Google's, Azure's and HDFS all promise that.
+    """
 
     def __init__(self, url: str, chance: random.Random) -> None:
         super().__init__(url)
         self.chance = chance
         self.wild = True
         self._late: list[Callable[[], object]] = []
-        self._older: dict[str, list[str]] = {}  # what a listing said before
 
     def settle(self) -> None:
         """Let all that is under way arrive, and be tame from now on."""
@@ -78,14 +80,6 @@ class WildObjects(MemoryObjects):
 
     def delete(self, name: str) -> None:
         self._sent(lambda: super(WildObjects, self).delete(name))
-
-    def names(self, under: str) -> list[str]:
-        with self.guard:
-            listed = super().names(under)
-            # A listing of segments decides what is removed, and one that lacks some removes too little.
-            older = self._older.get(under, listed) if self.wild and self.chance.random() < 0.3 else listed
-            self._older[under] = listed
-            return [*older]
 
     def _sent(self, act: Callable[[], object]) -> object:
         with self.guard:

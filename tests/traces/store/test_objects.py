@@ -150,6 +150,34 @@ def test_a_slow_vacuum_leaves_the_segments_of_the_next_writer(
     assert _read(memory.url) == {1: 50_000}
 
 
+def test_a_seal_where_an_act_was_removed_does_not_count(
+    memory: MemoryObjects, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first writer goes on, and removes what it wrote, between the second one's look at a place and its seal."""
+    first = Store.create(memory.url, PLAN)
+    first.commit(1, [("edges", 0, _rows(1))])
+    create, sealing = memory.create, [True]
+
+    def slowly(name: str, data: bytes) -> bool:
+        if b'"act":"seal"' in data and sealing.pop():
+            sealing.append(False)
+            for epoch in (2, 3):
+                first.commit(epoch, [("edges", 0, _rows(epoch))])
+                first.vacuum()
+            assert memory.read(name) is None
+        return create(name, data)
+
+    monkeypatch.setattr(memory, "create", slowly)
+    elsewhere()
+    with Store.open(memory.url) as second:
+        assert _values(second) == {1: 1, 2: 1, 3: 1}
+        with pytest.raises(LockedState):
+            first.commit(4, [("edges", 0, _rows(4))])
+        second.commit(4, [("edges", 0, _rows(44))])
+    first.close()
+    assert _read(memory.url) == {1: 1, 2: 1, 3: 1, 44: 1}
+
+
 def test_a_lost_answer_is_asked_for_again(memory: MemoryObjects, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects_module, "PAUSE", 0.0)
     create, answers = memory.create, iter([False, True, True])

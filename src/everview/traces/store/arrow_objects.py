@@ -241,12 +241,19 @@ _CREATORS: Final[dict[str, Callable[[str], Create]]] = {"s3": _s3, "gs": _gs, "a
 # -- errors
 
 
-def _library(name: str, extra: str) -> Any:
+INSTALL: Final = {
+    "s3": "'everview[s3]'",
+    "gs": "google-cloud-storage",
+    "abfss": "azure-storage-blob azure-identity",
+}
+
+
+def _library(name: str, scheme: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
         raise MissingRuntime(
-            f"a state at {extra}:// is written by {name.partition('.')[0]}: pip install 'everview[{extra}]'."
+            f"a state at {scheme}:// needs {name}, on the driver and the executors: pip install {INSTALL[scheme]}."
         ) from None
 
 

@@ -63,8 +63,13 @@ class StatePaths:
 
     @property
     def place(self) -> Path | str:
-        """The path or URL of the state, as its user knows it."""
+        """The path or URL of the state, as messages say it."""
         return self.root
+
+    @property
+    def address(self) -> str:
+        """The path or URL by which another process opens the state."""
+        return str(self.root)
 
     def refresh(self, *, thorough: bool = True) -> None:
         """Let the logs here be those of the state; unless ``thorough``, those may be missing that others removed."""

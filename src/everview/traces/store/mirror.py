@@ -61,6 +61,8 @@ class Mirror:
     def forget(self) -> None:
         """Begin again from an empty journal."""
         self.place = FIRST  # of the next act, which has not been seen
+        self._last = FIRST  # of the last act that was
+        self._outrun = False  # whether the last act of a listing was gone when it was read
         self.writer = ""  # who has written last
         self.members: dict[int, list[JournalPlace]] = {}  # by log, the acts that say what is in it
         self._lengths: dict[int, int] = {}
@@ -83,27 +85,33 @@ class Mirror:
                 self._catch_up()
                 if not self._newest_is_broken():
                     return
-                broken = self._broken[max(self._broken)]
+                broken = self._broken[max(self._broken)] if self._broken else f"{self.objects.url}/{UNDER}"
                 self.forget()  # perhaps it was being removed, since there is a newer one by now
             raise damaged(broken, "what comes before it in its log is missing")
 
+    def places(self) -> list[JournalPlace]:
+        """The places of the journal that are taken, and whose acts were not removed."""
+        return sorted(place for place in map(JournalPlace.named, self.objects.names(UNDER)) if place is not None)
+
     def _catch_up(self) -> None:
-        listed = sorted(place for place in map(JournalPlace.named, self.objects.names(UNDER)) if place is not None)
+        listed = self.places()
         if self.place != FIRST:
             self.read_on()
-            if not any(place >= self.place for place in listed):
+            if not listed or listed[-1] <= self._last:
                 return
             self.forget()  # there is more beyond a gap
         self._take_listed(listed)
         self.read_on()
 
     def _newest_is_broken(self) -> bool:
+        if self._outrun:
+            return True
         return bool(self._broken) and max(self._broken) > max(self._lengths, default=-1)
 
     def take(self, act: JournalAct, place: JournalPlace) -> None:
         """Let the local files follow an act. A log whose beginning is no longer there is none."""
         self.place = place.next_term if act.kind is ActKind.SEAL else place.next
-        self.writer = act.writer
+        self._last, self.writer = place, act.writer
         if act.kind is ActKind.SEAL:
             return
         self.members.setdefault(act.log, []).append(place)
@@ -151,13 +159,17 @@ class Mirror:
     def _take_listed(self, listed: Sequence[JournalPlace]) -> None:
         with ThreadPoolExecutor(AT_ONCE) as readers:
             payloads = list(readers.map(lambda place: self.objects.read(place.name), listed))
-        for place, payload in zip(listed, payloads, strict=True):
+        self._outrun = bool(payloads) and payloads[-1] is None
+        for place, payload, after in zip(listed, payloads, [*listed[1:], None], strict=False):
             if place > self.place:
                 if self.place != FIRST:
                     self.read_on()  # the listing may lack what is there
                 self.place = max(self.place, place)
             if place == self.place and payload is not None:
-                self.take(self._decoded(place, payload), place)
+                act = self._decoded(place, payload)
+                # A term ends with its seal; one in the middle was put where something had been removed.
+                if act.kind is not ActKind.SEAL or after is None or after.term > place.term:
+                    self.take(act, place)
 
     def _decoded(self, place: JournalPlace, payload: bytes) -> JournalAct:
         return JournalAct.decode(f"{self.objects.url}/{place.name}", payload)

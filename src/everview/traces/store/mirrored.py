@@ -23,13 +23,17 @@ REACH = "see that this machine reaches the store, and try again"
 class MirroredPaths(StatePaths):
     """A copy of the logs of a state, and the cache of its segments that all processes of a machine share."""
 
-    url: str
+    url: str  # with what is secret in it
     mirror: Mirror
     cache: SegmentCache
     folder: Path  # on this machine, for the state
 
     @property
     def place(self) -> str:
+        return self.mirror.objects.url
+
+    @property
+    def address(self) -> str:
         return self.url
 
     @property
@@ -50,15 +54,18 @@ class MirroredPaths(StatePaths):
             else:
                 self.mirror.read_on()
         except OSError as error:
-            raise StoreError(f"the state at {self.url} cannot be read: {error}", hint=REACH) from error
+            raise StoreError(f"the state at {self.place} cannot be read: {error}", hint=REACH) from error
 
     def files(self) -> FileSystem:
         return PublishedFiles(self.mirror, self.cache)
 
     def identity(self) -> tuple[int, ...]:
-        found = self.mirror.objects.read(IDENTITY)
+        try:
+            found = self.mirror.objects.read(IDENTITY)
+        except OSError as error:
+            raise StoreError(f"the state at {self.place} cannot be read: {error}", hint=REACH) from error
         if found is None:
-            raise FileNotFoundError(f"there is no state at {self.url}")
+            raise FileNotFoundError(f"there is no state at {self.place}")
         return crc32(found), len(found)
 
     def segment(self, name: str) -> Path:

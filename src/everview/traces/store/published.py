@@ -22,6 +22,13 @@ from everview.traces.store.record import BLANK
 UNDOING: Final = (ActKind.CUT, ActKind.DROP)
 
 
+class _Outrun(OSError):
+    """A place in the journal was taken whose act had been removed: the journal has gone on beyond it."""
+
+    def __init__(self) -> None:
+        super().__init__("another writer has begun it at the same time")
+
+
 class PublishedFiles(FileSystem):
     """Files of a mirror, and the one writer of its journal."""
 
@@ -40,8 +47,12 @@ class PublishedFiles(FileSystem):
         self.announce("seal", self.mirror.log)
         self.mirror.catch_up()
         # In an empty journal there is no term to end: the act that begins its first log is the first one's.
-        while self.mirror.place != FIRST and self._claim(JournalAct(ActKind.SEAL, self.token)) is None:
-            pass
+        while self.mirror.place != FIRST:
+            try:
+                if self._claim(JournalAct(ActKind.SEAL, self.token)) is not None:
+                    break
+            except _Outrun:
+                self.mirror.catch_up()
         self.mirror.leads = True
 
     def prove(self) -> None:
@@ -143,6 +154,8 @@ class PublishedFiles(FileSystem):
         place, payload = self.mirror.place, act.encode()
         try:
             if claimed(self.objects, place.name, payload):
+                if act.kind is ActKind.SEAL or place == FIRST:
+                    self._require_last(place)
                 self._note(act, place)
                 return place
             there = self.objects.read(place.name)
@@ -164,6 +177,15 @@ class PublishedFiles(FileSystem):
         if act.kind in UNDOING:
             raise Uncertain(self._fenced.message)  # what is to be undone may have come before that
         raise self._fenced
+
+    def _require_last(self, place: JournalPlace) -> None:
+        """Make sure that the place was free because nobody had it yet, not because its act was removed.
+
+        Of a journal, the last act is never removed, so there is one beyond a place that was free for that reason.
+        """
+        if self.mirror.places()[-1] > place:
+            self.objects.delete(place.name)
+            raise _Outrun
 
     def _note(self, act: JournalAct, place: JournalPlace) -> None:
         """Go on after an act of this writer's; the local files are as it says already."""

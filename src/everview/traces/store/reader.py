@@ -36,8 +36,13 @@ class State(ABC):
 
     @property
     def place(self) -> Path | str:
-        """The path of the state, or its URL in an object store."""
+        """The path of the state, or its URL in an object store, as messages say it."""
         return self._layout.place
+
+    @property
+    def address(self) -> str:
+        """The path or URL by which another process opens the state."""
+        return self._layout.address
 
     @property
     def epoch(self) -> int:
@@ -99,7 +104,7 @@ class Reader(State):
     def at(self, epoch: int | None = None) -> Reader:
         """Another reader, at this epoch, the last by default; of the log, only what was not read yet is read."""
         later = self._later(epoch) if epoch is None or epoch > self.epoch else None
-        return attach(self.place, epoch) if later is None else later
+        return attach(self._layout.address, epoch) if later is None else later
 
     def _later(self, epoch: int | None) -> Reader | None:
         """The reader of a later epoch of the same log; None if another log has it, or if this one is damaged."""

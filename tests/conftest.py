@@ -98,6 +98,15 @@ def postgres() -> Iterator[str]:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The address of an S3 server that only this test run has, with the bucket ``bank``."""
+    from object_store import s3_server
+
+    with s3_server() as server:
+        yield server
+
+
 def _start_spark(scratch: Path) -> SparkSession:
     from pyspark.sql import SparkSession
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
     from pyspark.sql.types import StructType
@@ -195,7 +193,7 @@ def _one_view(views: Mapping[str, Any], asked: str | None) -> str:
 class StateScan:
     """A scan of a view: its columns, and its contents at epoch ``until`` or its changes since another epoch."""
 
-    path: Path
+    path: str
     view: str
     schema: Schema
     since: int | None

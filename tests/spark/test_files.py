@@ -124,7 +124,7 @@ BUILT = [
     ("by_shop: {path: out}", "by_shp: {path: out}", 'sinks.by_shp: view "by_shp" does not exist'),
     ("by_shop: {path: out}", "by_shop: {path: out, table: t}", "sinks.by_shop: .*path and table"),
     ("by_shop: {path: out}", "by_shop: {path: out, format: xml}", 'sinks.by_shop: no sink writes "xml"'),
-    ("state: state", "state: s3://bank/state", "state: a state directory cannot be at s3:"),
+    ("state: state", "state: ftp://bank/state", "state: a state cannot be at ftp:"),
     ("state: state\n", "", "state is missing"),
 ]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from everview.errors import SinkError
-from everview.spark.folders import Local
+from everview.spark.folders import Folder
 from everview.spark.sinks import SinkSpec
 
 NOTED: Final = "begun"  # the file of a state that says with which epochs sinks have begun
@@ -21,8 +21,8 @@ NOTED: Final = "begun"  # the file of a state that says with which epochs sinks 
 class Beginnings:
     """The epochs with which sinks of a state have begun."""
 
-    def __init__(self, state: Path) -> None:
-        self._state = state
+    def __init__(self, notes: Folder, place: Path | str) -> None:
+        self._notes, self._place = notes, place
         self._called: dict[int, int] = {}  # callbacks begin anew in every process
 
     def due(self, sink: SinkSpec, epoch: int) -> bool:
@@ -35,7 +35,7 @@ class Beginnings:
         if began is not None and not done and began != epoch:
             raise SinkError(
                 f"epoch {began} was left half delivered, and the state is at epoch {epoch} now: {sink}",
-                hint=f"remove epoch {began} from there, or give the sink another place; and remove {self._file}",
+                hint=f"remove epoch {began} from there, or give the sink another place; and remove {self._place}/{NOTED}",
             )
         return not done
 
@@ -55,14 +55,10 @@ class Beginnings:
                 self._called[id(sink.callback)] = epoch
             return
         noted = self._noted() | {_target(sink): (epoch, done)}
-        Local(self._state).write(NOTED, json.dumps(noted).encode())
-
-    @property
-    def _file(self) -> Path:
-        return self._state / NOTED
+        self._notes.write(NOTED, json.dumps(noted).encode())
 
     def _noted(self) -> dict[str, Any]:
-        noted = Local(self._state).read(NOTED)
+        noted = self._notes.read(NOTED)
         return {} if noted is None else json.loads(noted)
 
 

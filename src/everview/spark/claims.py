@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from everview.errors import SinkError
 from everview.spark.epoch_folders import EPOCH
-from everview.spark.folders import Folder, Local, folder, local_path
+from everview.spark.folders import Folder, folder, local_path
 from everview.spark.sinks import SinkSpec
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _ELSEWHERE: Final = "give the sink another path; or move away what is there, if 
 class Claims:
     """The paths that the sinks of a state write to."""
 
-    def __init__(self, spark: SparkSession, state: Path) -> None:
-        self._spark, self._state = spark, state
+    def __init__(self, spark: SparkSession, notes: Folder) -> None:
+        self._spark, self._notes = spark, notes
         self._seen: set[str] = set()  # paths that are in order, as this process has seen
         self._taken: set[str] = set()  # and those that have the marker
         self._renamed: Mapping[str, str] = {}  # by view, the name that it had before, which markers may still say
@@ -60,7 +60,7 @@ class Claims:
         self._require(sink, sink.path, target, noted, epoch)
         if sink.path not in noted["paths"]:
             noted = {"state": noted["state"], "paths": [*noted["paths"], sink.path]}
-            Local(self._state).write(NOTED, json.dumps(noted).encode())
+            self._notes.write(NOTED, json.dumps(noted).encode())
         self.mark(sink)
         self._taken.add(sink.path)
 
@@ -101,12 +101,11 @@ class Claims:
 
     def _noted(self) -> dict[str, Any]:
         """The state's id, made when it is first asked for, and the paths that its sinks have claimed."""
-        state = Local(self._state)
-        noted = state.read(NOTED)
+        noted = self._notes.read(NOTED)
         if noted is not None:
             return json.loads(noted)
         made: dict[str, Any] = {"state": uuid4().hex, "paths": list[str]()}
-        state.write(NOTED, json.dumps(made).encode())
+        self._notes.write(NOTED, json.dumps(made).encode())
         return made
 
 
@@ -119,7 +118,7 @@ def _owner(marker: bytes, state: str) -> str:
         return "something else"
 
 
-def require_apart(sink: SinkSpec, others: Sequence[SinkSpec], state: Path) -> None:
+def require_apart(sink: SinkSpec, others: Sequence[SinkSpec], state: Path | str) -> None:
     """Refuse a sink whose path or table is another sink's of the same pipeline, or in its state directory."""
     for other in others:
         if sink.table is not None and other.table is not None and _named(sink.table) == _named(other.table):

@@ -15,6 +15,7 @@ from everview.runtimes.spark.evolving import StoredState, stored_changes
 from everview.runtimes.spark.stored import views
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
+from everview.spark.folders import Folder
 from everview.spark.sinks import SinkSpec, deliver
 from everview.zset.batch import Batch
 
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Whole: TypeAlias = "Callable[[str], pa.Table | DataFrame]"  # the rows of a view
+DELIVERED = "delivered"  # the note of the last epoch that all sinks have
 FEW = 100_000  # rows of a view that the driver hands to Spark itself
 
 
 class Delivery:
     """Gives the changes of epochs to the sinks of a pipeline, and remembers on disk which epoch they have."""
 
-    def __init__(self, spark: SparkSession, state: Path, sinks: Sequence[SinkSpec], claims: Claims) -> None:
+    def __init__(
+        self, spark: SparkSession, state: Path | str, notes: Folder, sinks: Sequence[SinkSpec], claims: Claims
+    ) -> None:
         self._spark, self._state, self._sinks, self.claims = spark, state, sinks, claims
-        self._note = state / "delivered"
-        self._beginnings = Beginnings(state)
+        self._notes = notes
+        self._beginnings = Beginnings(notes, state)
 
     def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
         """Deliver the changes of the engine's epoch to every sink."""
@@ -61,11 +65,9 @@ class Delivery:
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
-        written = self._note.with_name("delivered.writing")
         try:
-            written.write_text(str(epoch))
-            written.replace(self._note)
-        except OSError as error:
+            self._notes.write(DELIVERED, str(epoch).encode())
+        except (OSError, StoreError) as error:
             raise StoreError(
                 f"epoch {epoch} was delivered, and the state cannot note that: {error}",
                 hint="remove the cause and go on; the epoch is delivered once more then",
@@ -91,8 +93,8 @@ class Delivery:
 
     def _last(self) -> int:
         try:
-            return int(self._note.read_text())
-        except (FileNotFoundError, ValueError):
+            return int(self._notes.read(DELIVERED) or b"-1")
+        except ValueError:
             return -1
 
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
@@ -102,7 +104,7 @@ class Delivery:
         )
 
 
-def read(spark: SparkSession, state: Path, view: str, **options: int) -> DataFrame:
+def read(spark: SparkSession, state: Path | str, view: str, **options: int) -> DataFrame:
     """A frame of a view's rows or changes in a state directory."""
     reader = spark.read.format("everview").option("view", view)
     for name, value in options.items():

@@ -28,7 +28,6 @@ from everview.spark.describe import described
 from everview.spark.position import Position
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.shaping import UNREADABLE
-from everview.spark.sinks import quarantine
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
 
@@ -171,9 +170,9 @@ class PipelineEpochs:
         no_row: Any = pa.scalar(UNREADABLE)
         refused = [table.filter(pc.not_equal(table.column("reason"), no_row)) for table in parts]
         if self._bad_rows == "quarantine" or (self._bad_rows is None and not any(map(len, refused))):
-            folder = self._state.quarantine
-            if bad or (folder / f"epoch={epoch:010d}").exists():
-                quarantine(str(folder), epoch, pa.concat_tables([BAD.empty_table(), *parts]))
+            place = self._state.place
+            if bad or place.holds_aside(epoch):
+                place.set_aside(epoch, [BAD.empty_table(), *parts])
         elif bad:
             shown = parts if self._bad_rows == "fail" else refused
             bad = sum(map(len, shown))

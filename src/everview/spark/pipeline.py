@@ -40,12 +40,12 @@ from everview.spark.epochs import TOKEN, PipelineEpochs
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
-from everview.spark.folders import local_path
 from everview.spark.paths import PathOptions, framed
+from everview.spark.places import CheckpointPlace
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.redefining import PipelineDefinitions
 from everview.spark.rules import define_rules
-from everview.spark.sinks import read_quarantine, sink_of
+from everview.spark.sinks import sink_of
 from everview.spark.state import EngineOptions, PipelineState
 from everview.spark.streaming import Streaming
 from everview.spark.verifying import verified
@@ -89,35 +89,31 @@ class Pipeline(Closing):
         check_functions: bool = False,
         loops: LoopBounds | None = None,
     ) -> None:
-        """A pipeline whose state is in a directory that every machine of the cluster sees.
+        """A pipeline whose state is in a directory that every machine of the cluster sees, or in an object store.
 
+        ``checkpoint`` is a path, or a URL ``s3://…``, ``gs://…``, ``abfss://…`` or ``hdfs://…``.
         With a ``circuit``, `source` binds its sources to frames; without one, `source` makes them.
         ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
         set aside; by default it fails it, unless it is text in files that Spark could not read. Of older epochs,
         ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
         ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`.
         """
-        root = local_path(os.fspath(checkpoint))
-        if root is None:
-            raise PipelineError(
-                f"a state directory cannot be at {os.fspath(checkpoint)}",
-                hint="give a path, or a file: URL, on a filesystem that every machine of the cluster shares",
-            )
         _one_of("place", place, get_args(Place))
         if bad_rows is not None:
             _one_of("bad_rows", bad_rows, BAD_ROWS)
         for what, given in (("keep_epochs", keep_epochs), ("shards", shards), ("partitions", partitions)):
             if given is not None and given < 1:
                 raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
+        root = CheckpointPlace.of(os.fspath(checkpoint))
         self.spark = spark
-        self.path = root
+        self.path = root.path
         self.circuit = Circuit() if circuit is None else circuit
         self._keep_epochs = keep_epochs
         self._definitions = PipelineDefinitions(self.circuit, given=circuit is not None)
         self._sources, self._queries = self._definitions.sources, self._definitions.queries
         self._sinks = self._definitions.sinks
-        self._claims = Claims(spark, root)
-        self._delivery = Delivery(spark, root, self._sinks, self._claims)
+        self._claims = Claims(spark, root.notes)
+        self._delivery = Delivery(spark, root.path, root.notes, self._sinks, self._claims)
         self._lock = ProcessLock("the pipeline")  # one epoch at a time
         options = EngineOptions(Placement(place), shards, partitions, check_functions, loops)
         self._state = PipelineState(spark, root, self._definitions, self._delivery, options)
@@ -406,7 +402,7 @@ class Pipeline(Closing):
     @in_our_words()
     def quarantined(self) -> DataFrame:
         """The rows that were set aside: ``source``, ``reason``, ``raw`` and ``epoch``."""
-        return read_quarantine(self.spark, str(self._state.quarantine))
+        return self._state.place.read_aside(self.spark)
 
     @in_our_words()
     def explain(self) -> str:

@@ -15,6 +15,7 @@ from everview.runtimes.spark.placement import Placement
 from everview.spark.bound import fed
 from everview.spark.change import PlannedChange, nothing_planned, planned_change, sink_refusals
 from everview.spark.delivery import Delivery
+from everview.spark.places import CheckpointPlace
 from everview.spark.position import Position, query_of
 from everview.spark.redefining import PipelineDefinitions
 from everview.types import unknown_name
@@ -40,12 +41,12 @@ class PipelineState:
     def __init__(
         self,
         spark: SparkSession,
-        path: Path,
+        place: CheckpointPlace,
         definitions: PipelineDefinitions,
         delivery: Delivery,
         options: EngineOptions,
     ) -> None:
-        self._spark, self.path, self._definitions = spark, path, definitions
+        self._spark, self.place, self.path, self._definitions = spark, place, place.path, definitions
         self._delivery, self._options = delivery, options
         self.current: Engine | None = None  # the engine, while it is open
         self._version: object = None  # of the definitions that it has
@@ -54,12 +55,7 @@ class PipelineState:
     @property
     def spark_checkpoint(self) -> Path:
         """The directory where Spark keeps its position in the streams."""
-        return self.path / "spark"
-
-    @property
-    def quarantine(self) -> Path:
-        """The directory where bad rows are set aside."""
-        return self.path / "quarantine"
+        return self.place.spark
 
     def engine(self) -> Engine:
         """The engine, opened at the first call, and turned to other definitions if there are any since the last."""
@@ -137,7 +133,9 @@ class PipelineState:
 
     def _open(self) -> Engine:
         self._check_definition()
-        if not Engine.exists(str(self.path)) and query_of(self.spark_checkpoint) is not None:
+        # In an object store, Spark's checkpoint goes with the state: one without it is left of another state.
+        lasting = isinstance(self.path, Path) and query_of(self.spark_checkpoint) is not None
+        if lasting and not Engine.exists(str(self.path)):
             raise ForeignState(
                 f"{self.path} has the checkpoint of a streaming query, and the state has none of its batches",
                 hint="restore the state directory, or start both anew in an empty one",

@@ -50,6 +50,7 @@ class Streaming:
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
         require_sinks(engine)
+        engine.restore_files()
         mend(checkpoint, Position.known(engine.offsets))
         self._state.require_own_checkpoint(engine, tuple(bound.spec.name for bound in streams))
         make_room(checkpoint, len(streams))

@@ -28,6 +28,7 @@ from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
+from everview.runtimes.spark.beside import CheckpointFiles, is_remote, local_folder
 from everview.runtimes.spark.cluster import Cluster, Describe
 from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.evolving import (
@@ -105,7 +106,8 @@ class Engine(Closing):
         )
         assert self.run.durable is not None, "a pipeline has a state directory"
         self.durable: Durable = self.run.durable
-        self.path = str(self.store.path)
+        self.path = self.store.address
+        self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
 
     @staticmethod
@@ -243,7 +245,7 @@ class Engine(Closing):
     ) -> Callable[[], None]:
         """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
-        changes = tuple(self._last_changes(outputs))
+        changes = (*self._last_changes(outputs), *(self._files.edits(self.store) if self._files else ()))
         note = place.note(offsets)
         if note is None:
             pushed = state.pushed()
@@ -294,6 +296,11 @@ class Engine(Closing):
         """The changes of the last epoch, for every delivered view."""
         schemas = {view: self.run.view(view).schema for view in self.delivered}
         return last_changes(self.store, schemas, self.run.dictionary)
+
+    def restore_files(self) -> None:
+        """Let Spark's checkpoint beside a state in an object store be that of the state's last epoch."""
+        if self._files is not None:
+            self._files.restore(self.store)
 
     # -- ending
 

@@ -18,7 +18,7 @@ from everview.runtimes.spark.wire import Row, RowKind, matrix_of, matrix_rows
 from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.files import File, FileSystem
-from everview.traces.store.layout import StatePaths
+from everview.traces.store.layout import layout_of
 from everview.types.words import Matrix
 
 INLINE_BYTES = 256 << 10  # a larger matrix goes through a file
@@ -77,7 +77,7 @@ class Received:
     """Reads what was passed; mapped files stay mapped as long as their matrices are used."""
 
     def __init__(self, path: str) -> None:
-        self._files = Arrays(StatePaths(Path(path)), Path(path), -1)
+        self._files = Arrays(layout_of(path), Path(path), -1)
 
     def matrix(self, row: Row) -> Matrix:
         """The matrix of a row, wherever its bytes are."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +26,7 @@ from everview.kernels.sort import arrange, is_batch
 from everview.runtimes.embedded.interned import joined
 from everview.runtimes.spark.worker import Chunk, dictionary_chunks
 from everview.traces.store import ManifestEntry, Reader, State, Store
+from everview.traces.store.objects import require_scheme
 from everview.types import NULL_WORD, Schema, unknown_name
 from everview.types.words import Matrix, Words
 
@@ -46,26 +46,25 @@ class StoredRelation(NamedTuple):
 # -- which state
 
 
-def directory(path: str) -> Path:
-    """The directory that a path or a ``file:`` URL names.
+def directory(path: str) -> str:
+    """The directory that a path or a ``file:`` URL names, or the URL of an object store.
 
-    >>> str(directory("file:///state/a%20bank")), str(directory("/state/bank"))
-    ('/state/a bank', '/state/bank')
-    >>> directory("s3://state/bank")
+    >>> directory("file:///state/a%20bank"), directory("/state/bank"), directory("s3://state/bank")
+    ('/state/a bank', '/state/bank', 's3://state/bank')
+    >>> directory("ftp://state/bank")
     Traceback (most recent call last):
-    everview.errors.StoreError: s3://state/bank is not a directory
-      hint: give a path or a file: URL; a state is on a POSIX-like filesystem that every machine shares
+    everview.errors.StoreError: a state cannot be at ftp://state/bank: Everview knows no store ftp://
+      hint: give a path, or a URL that begins with s3://, gs://, abfss:// or hdfs://
     """
     url = urlsplit(path)
     if url.scheme == "file" and url.netloc in ("", "localhost"):
-        return Path(unquote(url.path))
+        return unquote(url.path)
     if "://" in path:
-        hint = "give a path or a file: URL; a state is on a POSIX-like filesystem that every machine shares"
-        raise StoreError(f"{path} is not a directory", hint=hint)
-    return Path(path)
+        require_scheme(path)
+    return path
 
 
-def opened(path: Path, epoch: int | None = None) -> Reader:
+def opened(path: str, epoch: int | None = None) -> Reader:
     """A state to read, at its last epoch or an older one."""
     try:
         return Store.attach(path, epoch)
@@ -78,14 +77,14 @@ def opened(path: Path, epoch: int | None = None) -> Reader:
 
 
 @contextmanager
-def between(path: Path, since: int, until: int) -> Generator[tuple[Reader | None, Reader]]:
+def between(path: str, since: int, until: int) -> Generator[tuple[Reader | None, Reader]]:
     """A state at two epochs, to read; at epoch 0 there was nothing, so none is needed for that."""
     with ExitStack() as open_:
         before = open_.enter_context(opened(path, since)) if since else None
         yield before, open_.enter_context(opened(path, until) if before is None else before.at(until))
 
 
-def epochs_between(path: Path, since: int, until: int) -> tuple[int, ...]:
+def epochs_between(path: str, since: int, until: int) -> tuple[int, ...]:
     """The epochs after one and up to another that can be opened."""
     return tuple(epoch for epoch in Store.history(path) if since < epoch <= until)
 
@@ -97,7 +96,7 @@ def views(state: State) -> dict[str, StoredRelation]:
     """The views of a state whose contents it keeps, by name."""
     if state.epoch and "views" not in state.manifest.meta:
         raise StoreError(
-            f"{state.path} does not say which views it has",
+            f"{state.place} does not say which views it has",
             hint="it was written without their names: open it with its circuit",
         )
     return _relations(state, "views")
@@ -251,7 +250,7 @@ class Run(NamedTuple):
 
 
 def by_epoch(
-    path: Path, name: str, schema: Schema, shards: Sequence[int], since: int, epochs: Sequence[int]
+    path: str, name: str, schema: Schema, shards: Sequence[int], since: int, epochs: Sequence[int]
 ) -> Iterator[Run]:
     """The change of a view of these columns in each of these epochs, on these shards.
 
@@ -274,7 +273,7 @@ def by_epoch(
             yield run
 
 
-def _reached(path: Path, before: Reader | None, epoch: int) -> Reader | None:
+def _reached(path: str, before: Reader | None, epoch: int) -> Reader | None:
     """The state at an epoch; None if a vacuum has taken it away."""
     try:
         return Store.attach(path, epoch) if before is None else before.at(epoch)

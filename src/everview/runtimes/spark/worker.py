@@ -18,7 +18,7 @@ from everview.codes.dictionary import Dictionary, Entries
 from everview.runtimes.embedded.interned import NAMES, joined
 from everview.traces.store import Manifest, ManifestEntry, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
-from everview.traces.store.layout import StatePaths
+from everview.traces.store.layout import layout_of
 from everview.traces.store.slices import Key
 
 Chunk = tuple[ManifestEntry, ...]  # one slice of each part of the dictionary
@@ -40,7 +40,7 @@ class Replica:
     def __init__(self, path: str) -> None:
         self.path = path
         self._reader: Reader | None = None
-        self._segments = Arrays(StatePaths(Path(path)), Path(path), -1)
+        self._segments = Arrays(layout_of(path), Path(path), -1)
         self._held: dict[Key, LoadedTrace] = {}
         self._dictionary = Dictionary()
         self._interned: dict[int, list[Sums]] = {}  # the chunks in the dictionary, by shard
@@ -132,8 +132,7 @@ def settle() -> None:
 
 def made_at(path: str) -> tuple[int, ...]:
     """What tells a state directory from another one at the same path."""
-    made = StatePaths(Path(path)).format.stat()
-    return made.st_dev, made.st_ino, made.st_mtime_ns
+    return layout_of(path).identity()
 
 
 _replicas: dict[str, tuple[tuple[int, ...], Replica]] = {}

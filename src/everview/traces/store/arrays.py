@@ -25,7 +25,7 @@ class Arrays:
     """
 
     def __init__(self, layout: StatePaths, log_path: Path, log: int) -> None:
-        self._segments = layout.segments
+        self._segment = layout.segment
         self._log_path = log_path
         self._log = log
         self._loaded: dict[int, Array] = {}
@@ -54,7 +54,7 @@ class Arrays:
         self._log = -1
 
     def _load(self, ref: SliceRef) -> Array:
-        path = self._log_path if ref.inline else self._segments / ref.file
+        path = self._log_path if ref.inline else self._segment(ref.file)
         if not ref.rows:
             return array_in(b"", 0, ref)
         try:

@@ -37,6 +37,12 @@ class FileSystem:
     def __init__(self, before: Hook = _unobserved) -> None:
         self.announce = before
 
+    def take_over(self) -> None:
+        """See to it that no earlier writer can still change anything; a lock does that where there is one."""
+
+    def prove(self) -> None:
+        """Raise if another writer has taken over, which cannot be where there is a lock."""
+
     def create(self, path: Path) -> File:
         """A new, empty file; an existing one is never overwritten."""
         self.announce("create", path)

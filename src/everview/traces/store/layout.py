@@ -12,12 +12,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everview.doors import path_of
 from everview.errors import ForeignState, StoreError
-from everview.traces.store.files import FileSystem, publish
+from everview.traces.store.files import FileSystem, discard, publish
+from everview.traces.store.objects import CACHE, require_scheme, scheme_of
 from everview.traces.store.slices import checksum, damaged
+
+if TYPE_CHECKING:
+    from everview.traces.store.mirrored import MirroredPaths
 
 # 1: a log ends with its last record; 2: room for more may follow.
 FORMAT_VERSION = 2
@@ -53,6 +59,75 @@ class StatePaths:
         """The logs, oldest first."""
         return sorted(self.log.glob("*.log"))
 
+    # -- what is otherwise where the files are copies of objects
+
+    @property
+    def place(self) -> Path | str:
+        """The path or URL of the state, as messages say it."""
+        return self.root
+
+    @property
+    def address(self) -> str:
+        """The path or URL by which another process opens the state."""
+        return str(self.root)
+
+    def refresh(self, *, thorough: bool = True) -> None:
+        """Let the logs here be those of the state; unless ``thorough``, those may be missing that others removed."""
+
+    def files(self) -> FileSystem:
+        """The operations by which a writer changes the state."""
+        return FileSystem()
+
+    def identity(self) -> tuple[int, ...]:
+        """What tells this state from a later one at the same place; `FileNotFoundError` if there is none."""
+        made = self.format.stat()
+        return made.st_dev, made.st_ino, made.st_mtime_ns
+
+    def segment(self, name: str) -> Path:
+        """The file of a segment, whether there is one or not."""
+        return self.segments / name
+
+    def segment_size(self, name: str) -> int | None:
+        """The bytes of a segment; None if there is none."""
+        path = self.segments / name
+        return path.stat().st_size if path.exists() else None
+
+    def segment_names(self) -> list[str]:
+        return sorted(os.listdir(self.segments))
+
+    def share(self, name: str) -> None:
+        """Let everyone see a segment that is complete."""
+
+    def discard(self, name: str, files: FileSystem) -> None:
+        """Try to remove a segment without references; if this fails, `vacuum` removes it later."""
+        discard(files, self.segments / name)
+
+
+def layout_of(path: str | Path) -> StatePaths:
+    """The layout of the state at a path or URL, to read it and to write segments."""
+    if scheme_of(path) is None:
+        return StatePaths(Path(path))
+    return _mirrored(str(path), os.getpid(), os.environ.get(CACHE))
+
+
+def layout_to_write(path: str | Path) -> StatePaths:
+    """The layout for the one writer of a state."""
+    return StatePaths(Path(path).absolute()) if scheme_of(path) is None else _fresh(str(path))
+
+
+@cache
+def _mirrored(url: str, process: int, cached: str | None) -> MirroredPaths:
+    """The copy that all readers of a process share; a forked process has its own."""
+    del process, cached
+    return _fresh(url)
+
+
+def _fresh(url: str) -> MirroredPaths:
+    require_scheme(url)
+    from everview.traces.store.mirrored import mirrored
+
+    return mirrored(url)
+
 
 def format_text(version: int) -> bytes:
     r"""What FORMAT says; no single altered byte leaves it valid.
@@ -66,17 +141,17 @@ def format_text(version: int) -> bytes:
 
 def require_state(layout: StatePaths) -> None:
     """Refuse what is missing, not a state, damaged, or of a newer format."""
-    root = layout.root
+    root, place = layout.root, layout.place
     if not root.exists():
         raise StoreError(f"state directory {root} does not exist", hint="create it, or check the path")
     if not root.is_dir():
         raise StoreError(f"{root} is a file, not a state directory", hint="give the path of a directory")
     if not layout.format.exists():
-        raise StoreError(f"{root} is not a state directory", hint="it has no FORMAT file; create a state first")
+        raise StoreError(f"{place} is not a state directory", hint="it has no FORMAT file; create a state first")
     version = _version(layout)
     if version > FORMAT_VERSION:
         raise ForeignState(
-            f"{root} has format {version}, and this Everview reads up to format {FORMAT_VERSION}",
+            f"{place} has format {version}, and this Everview reads up to format {FORMAT_VERSION}",
             hint="open it with a newer Everview, or create a new state",
         )
 
@@ -97,7 +172,7 @@ def require_vacant(layout: StatePaths) -> None:
     if not root.is_dir():
         raise StoreError(f"{root} is a file", hint="give the path of a directory that is empty or does not exist")
     if layout.format.exists():
-        raise StoreError(f"{root} already holds a state", hint="open it, or create another elsewhere")
+        raise StoreError(f"{layout.place} already holds a state", hint="open it, or create another elsewhere")
     foreign = sorted(set(os.listdir(root)) - OURS)
     if foreign:
         raise StoreError(

@@ -23,8 +23,8 @@ class WriterLock(FileIO):
         self.close()
 
 
-def lock_for_writing(path: Path, files: FileSystem) -> WriterLock:
-    """Lock the file LOCK for writing; raises an error with the id of the process if another writer holds the lock."""
+def lock_for_writing(path: Path, files: FileSystem, place: Path | str) -> WriterLock:
+    """Lock the file LOCK of the state at a place; raises an error with the id of the process that holds the lock."""
     files.announce("lock", path)
     lock = WriterLock(path, "r+", opener=lambda name, _: os.open(name, os.O_RDWR | os.O_CREAT, 0o666))
     descriptor = lock.fileno()
@@ -32,7 +32,7 @@ def lock_for_writing(path: Path, files: FileSystem) -> WriterLock:
         owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         lock.close()
         raise LockedState(
-            f"another writer has {path.parent} open (process {owner})",
+            f"another writer has {place} open (process {owner})",
             hint="close that one first; any number may attach to read",
         )
     os.ftruncate(descriptor, 0)

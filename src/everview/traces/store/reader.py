@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from everview.errors import CorruptState, StoreError
 from everview.traces.store.arrays import Arrays
-from everview.traces.store.layout import StatePaths, require_state
+from everview.traces.store.layout import StatePaths, layout_of, require_state
 from everview.traces.store.lock import pin
 from everview.traces.store.manifest import Manifest, ManifestEntry
 from everview.traces.store.replay import Replayed, log_of, replay, resume, undisturbed
@@ -33,6 +33,16 @@ class State(ABC):
     @property
     def path(self) -> Path:
         return self._layout.root
+
+    @property
+    def place(self) -> Path | str:
+        """The path of the state, or its URL in an object store, as messages say it."""
+        return self._layout.place
+
+    @property
+    def address(self) -> str:
+        """The path or URL by which another process opens the state."""
+        return self._layout.address
 
     @property
     def epoch(self) -> int:
@@ -64,6 +74,7 @@ class State(ABC):
 
     def verify(self) -> Verified:
         """Check every byte of the state, old epochs included; raises `CorruptState` at the first damage."""
+        self._layout.refresh()
         return verify(self._layout)
 
     @abstractmethod
@@ -93,12 +104,13 @@ class Reader(State):
     def at(self, epoch: int | None = None) -> Reader:
         """Another reader, at this epoch, the last by default; of the log, only what was not read yet is read."""
         later = self._later(epoch) if epoch is None or epoch > self.epoch else None
-        return attach(self.path, epoch) if later is None else later
+        return attach(self._layout.address, epoch) if later is None else later
 
     def _later(self, epoch: int | None) -> Reader | None:
         """The reader of a later epoch of the same log; None if another log has it, or if this one is damaged."""
         pinned = self._pinned
         assert pinned is not None, "a closed reader does not go on"
+        self._layout.refresh(thorough=epoch is None)
         try:
             log = log_of(self._layout, epoch)
             if not os.path.samestat(log.stat(), os.fstat(pinned)):
@@ -118,7 +130,8 @@ class Reader(State):
 
 def attach(path: str | Path, epoch: int | None = None) -> Reader:
     """Read a state without locking anyone out. A log that a vacuum removes meanwhile is looked for again."""
-    layout = StatePaths(Path(path))
+    layout = layout_of(path)
+    layout.refresh()
     require_state(layout)
     for _ in range(RACES):
         try:

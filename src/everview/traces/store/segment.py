@@ -22,8 +22,8 @@ from types import TracebackType
 from typing import Self
 
 from everview.errors import StoreError
-from everview.traces.store.files import File, FileSystem, discard
-from everview.traces.store.layout import StatePaths
+from everview.traces.store.files import File, FileSystem
+from everview.traces.store.layout import StatePaths, layout_of
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, checksum, damaged, octets, refer
 
 ALIGNMENT = 64
@@ -57,10 +57,13 @@ class SegmentWriter:
     ```
     """
 
-    def __init__(self, path: str | Path, epoch: int, attempt: str | int, files: FileSystem | None = None) -> None:
+    def __init__(
+        self, path: str | Path | StatePaths, epoch: int, attempt: str | int, files: FileSystem | None = None
+    ) -> None:
         assert re.fullmatch(r"[\w.-]+", str(attempt)), f"an attempt names part of a file, not {attempt!r}"
         self.name = f"{epoch:012}-{attempt}-{secrets.token_hex(4)}.seg"
-        self._directory = StatePaths(Path(path)).segments
+        self._layout = path if isinstance(path, StatePaths) else layout_of(path)
+        self._directory = self._layout.segments
         self._files = files or FileSystem()
         self._file: File | None = None
         self._size = 0
@@ -83,13 +86,14 @@ class SegmentWriter:
             self._files.sync(self._file)
             self._close()
             self._files.sync_dir(self._directory)
+            self._layout.share(self.name)
         return tuple(self._refs)
 
     def abandon(self) -> None:
         """Remove what was written; the same as never having begun."""
         if self._refs or self._file is not None:
             self._close()
-            discard(self._files, self._directory / self.name)
+            self._layout.discard(self.name, self._files)
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +169,6 @@ def require_segments(layout: StatePaths, refs: Iterable[SliceRef]) -> None:
     for ref in refs:
         ends[ref.file] = max(ref.end, ends.get(ref.file, 0))
     for name, end in ends.items():
-        path = layout.segments / name
-        if not path.exists() or path.stat().st_size <= end:
-            raise StoreError(f"{path} is not a finished segment", hint=SHARED)
+        size = layout.segment_size(name)
+        if size is None or size <= end:
+            raise StoreError(f"{layout.place}/segments/{name} is not a finished segment", hint=SHARED)

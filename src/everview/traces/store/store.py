@@ -31,6 +31,8 @@ from everview.traces.store.draft import Draft, Replace
 from everview.traces.store.files import FileSystem, discard
 from everview.traces.store.layout import (
     StatePaths,
+    layout_of,
+    layout_to_write,
     make_directories,
     renew_format,
     require_state,
@@ -106,12 +108,14 @@ class Store(State):
         cls, path: str | Path, plan: Fingerprints, policy: Policy | None = None, files: FileSystem | None = None
     ) -> Self:
         """A new state at epoch 0, in a directory that is empty or does not exist yet."""
-        layout, files, policy = StatePaths(Path(path).absolute()), files or FileSystem(), policy or Policy()
         with _reporting(f"creating a state in {path}"), ExitStack() as undo:
+            layout = layout_to_write(path)
+            files, policy = files or layout.files(), policy or Policy()
             require_vacant(layout)
             make_directories(layout, files)
-            lock = lock_for_writing(layout.lock, files)
+            lock = lock_for_writing(layout.lock, files, layout.place)
             undo.callback(unlock, lock)
+            files.take_over()
             require_vacant(layout)
             _require_no_epochs(layout)
             manifest = Manifest(0, plan)
@@ -139,7 +143,7 @@ class Store(State):
         whatever that commit fills the other traces with.
         """
         with _reporting(f"opening {path}"), ExitStack() as undo:
-            store = cls._at(StatePaths(Path(path).absolute()), None, policy or Policy(), files or FileSystem())
+            store = cls._at(layout_to_write(path), None, policy or Policy(), files)
             undo.callback(store._release)
             store._resume(plan, adopt)
             undo.pop_all()
@@ -153,12 +157,15 @@ class Store(State):
     @staticmethod
     def exists(path: str | Path) -> bool:
         """Whether the directory holds a state; a creation that a crash cut short does not count."""
-        return StatePaths(Path(path)).format.exists()
+        layout = layout_of(path)
+        layout.refresh()
+        return layout.format.exists()
 
     @staticmethod
     def history(path: str | Path) -> tuple[int, ...]:
         """The epochs that can be opened."""
-        layout = StatePaths(Path(path))
+        layout = layout_of(path)
+        layout.refresh()
         require_state(layout)
         return epochs(layout)
 
@@ -169,7 +176,7 @@ class Store(State):
         This is the way out when a log is damaged after that epoch.
         """
         with _reporting(f"opening {path}"):
-            store = cls._at(StatePaths(Path(path).absolute()), epoch, Policy(), files or FileSystem())
+            store = cls._at(layout_to_write(path), epoch, Policy(), files)
         try:
             with store._attempting(f"rewind to epoch {epoch}"):
                 store._publish(Draft(epoch, ()))
@@ -177,11 +184,14 @@ class Store(State):
             store._release()
 
     @classmethod
-    def _at(cls, layout: StatePaths, epoch: int | None, policy: Policy, files: FileSystem) -> Self:
+    def _at(cls, layout: StatePaths, epoch: int | None, policy: Policy, files: FileSystem | None) -> Self:
+        files = files or layout.files()
+        layout.refresh()
         require_state(layout)
         with ExitStack() as undo:
-            lock = lock_for_writing(layout.lock, files)
+            lock = lock_for_writing(layout.lock, files, layout.place)
             undo.callback(unlock, lock)
+            files.take_over()
             path = log_of(layout, epoch)
             replayed = replay(path, path.read_bytes(), epoch)
             log = Log(files.reopen(path), replayed.end, replayed.snapshot, files, policy.sync)
@@ -194,7 +204,7 @@ class Store(State):
         if plan is not None and plan.plan != stored.plan:
             if not adopt:
                 raise ForeignState(
-                    f"{self.path} holds the state of another plan ({stored.plan}, not {plan.plan})",
+                    f"{self.place} holds the state of another plan ({stored.plan}, not {plan.plan})",
                     hint="adopt=True keeps the traces that are the same; or create another state",
                 )
             self.kept = plan.kept_from(stored)
@@ -331,7 +341,7 @@ class Store(State):
 
     def close(self) -> None:
         """Sync what waits for it, unless the policy is never to, and let the next writer in."""
-        require_same(self._made, f"the state in {self.path}")
+        require_same(self._made, f"the state in {self.place}")
         try:
             self.recover()
             if self._refusal is None and self._policy.sync != NEVER:
@@ -395,7 +405,7 @@ class Store(State):
         return self.added
 
     def _segment(self, epoch: int) -> SegmentWriter:
-        return SegmentWriter(self.path, epoch, "store", self._files)
+        return SegmentWriter(self._layout, epoch, "store", self._files)
 
     def _require_later(self, epoch: int) -> None:
         if epoch <= self.epoch:
@@ -408,10 +418,10 @@ class Store(State):
     def _attempting(self, what: str, *, queued: bool = False) -> Generator[None]:
         """Turn failures into errors that say how the state is now; refuse to go on when that is not known."""
         if self._made != forks():
-            require_same(self._made, f"the state in {self.path}")
+            require_same(self._made, f"the state in {self.place}")
         self.recover()
         if self._refusal is not None:
-            raise StoreError(f"{what} is refused: {self._refusal}", hint=f"open {self.path} again")
+            raise StoreError(f"{what} is refused: {self._refusal}", hint=f"open {self.place} again")
         self._under = UnderWay(what, self._standing, self._log, self._log.size, queued)
         try:
             yield

@@ -40,16 +40,21 @@ def sparse_segments(layout: StatePaths, manifest: Manifest) -> frozenset[str]:
     for entry in manifest.entries():
         if not entry.ref.inline:
             living[entry.ref.file] += entry.ref.nbytes + FOOTPRINT
-    return frozenset(name for name, size in living.items() if size * SPARSE < (layout.segments / name).stat().st_size)
+    return frozenset(name for name, size in living.items() if size * SPARSE < (layout.segment_size(name) or 0))
 
 
 def sweep(layout: StatePaths, files: FileSystem, keep_epochs: int, held: frozenset[str]) -> Vacuumed:
-    """Remove all that the last `keep_epochs` epochs do not need; segments in `held` wait for a commit."""
+    """Remove all that the last `keep_epochs` epochs do not need; segments in `held` wait for a commit.
+
+    The segments are listed before this writer proves to be the only one, so none of them is a later writer's.
+    """
+    listed = layout.segment_names()
+    files.prove()
     logs = [size for path in _obsolete(layout, keep_epochs) if (size := _remove_log(path, files))]
     for leftover in layout.log.glob("*.new"):
         files.unlink(leftover)
     files.sync_dir(layout.log)
-    segments = [_remove(path, files) for path in _rubbish(layout, held)]
+    segments = [_remove_segment(layout, name, files) for name in _rubbish(layout, listed, held)]
     files.sync_dir(layout.segments)
     return Vacuumed(len(logs), len(segments), sum(logs) + sum(segments))
 
@@ -62,20 +67,16 @@ def _obsolete(layout: StatePaths, keep_epochs: int) -> list[Path]:
     return logs[:needed]
 
 
-def _rubbish(layout: StatePaths, held: frozenset[str]) -> list[Path]:
+def _rubbish(layout: StatePaths, listed: list[str], held: frozenset[str]) -> list[str]:
     """The segments that no log refers to, and no commit to come can."""
     logs = layout.generations()
     referred = {ref.file for path in logs for record in records(path, path.read_bytes()) for ref in refs_of(record)}
     committed = epochs(layout)[-1]
-    return [
-        path
-        for path in sorted(layout.segments.iterdir())
-        if path.name not in referred | held and _epoch(path) <= committed
-    ]
+    return [name for name in listed if name not in referred | held and _epoch(name) <= committed]
 
 
-def _epoch(path: Path) -> float:
-    epoch = segment_epoch(path.name)
+def _epoch(name: str) -> float:
+    epoch = segment_epoch(name)
     return math.inf if epoch is None else epoch
 
 
@@ -88,6 +89,12 @@ def _remove_log(path: Path, files: FileSystem) -> int:
         return _remove(path, files)
     finally:
         os.close(descriptor)
+
+
+def _remove_segment(layout: StatePaths, name: str, files: FileSystem) -> int:
+    size = layout.segment_size(name) or 0
+    files.unlink(layout.segments / name)
+    return size
 
 
 def _remove(path: Path, files: FileSystem) -> int:

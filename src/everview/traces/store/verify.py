@@ -63,7 +63,7 @@ def _check_log(path: Path, data: bytes, *, newest: bool) -> list[SliceRef]:
 def _check_segments(layout: StatePaths, refs: set[SliceRef]) -> int:
     names = sorted({ref.file for ref in refs})
     # A trace may have got another name since its slices were written.
-    indexed = {name: {ref._replace(name="") for ref in check_segment(layout.segments / name)} for name in names}
+    indexed = {name: {ref._replace(name="") for ref in check_segment(layout.segment(name))} for name in names}
     for ref in refs:
         if ref._replace(name="") not in indexed[ref.file]:
             what = f'it lacks the slice of "{ref.name}", shard {ref.shard}, at byte {ref.offset}'

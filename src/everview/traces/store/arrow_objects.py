@@ -1,0 +1,288 @@
+"""Object stores through `pyarrow.fs`, and the one thing it lacks: to make an object only if there is none.
+
+Arrow reads, lists, writes and removes. It always overwrites, so `create` goes another way for each store, by the
+library of those who run it: a request that the store itself refuses if the object exists.
+
+| store | `create` | needs |
+|---|---|---|
+| `s3://` | `PutObject` with `If-None-Match: *` | boto3 |
+| `gs://` | upload with `ifGenerationMatch=0` | google-cloud-storage |
+| `abfss://` | upload with `If-None-Match: *` | azure-storage-blob, azure-identity |
+| `hdfs://` | a file of another name, renamed, which HDFS refuses if the name is taken | nothing |
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit, urlunsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from everview.errors import MissingRuntime, StoreError
+from everview.traces.store.objects import Objects, Refusal, Unanswered, require_scheme
+
+Create = Callable[[str, bytes], bool]  # by the path that Arrow gives to an object
+CHUNK: Final = 8 << 20
+CREDENTIALS: Final = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, or let the machine have a role",
+    "gs": "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
+    "abfss": "run az login, or let the machine have an identity that may write there",
+    "hdfs": "set HADOOP_HOME, JAVA_HOME and CLASSPATH (hadoop classpath --glob), and run kinit if it asks for that",
+}
+
+
+class ArrowObjects:
+    """The objects below a path of one of Arrow's filesystems."""
+
+    def __init__(self, url: str, files: Any, root: str, create: Create) -> None:
+        self._url, self._files, self._root, self._create = url, files, root.rstrip("/"), create
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self._create(self._at(name), data)
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        with self._told(), self._files.open_output_stream(self._at(name)) as stream:
+            stream.write(data)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            with self._told(), self._files.open_input_stream(self._at(name)) as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    def fetch(self, name: str, target: Path) -> bool:
+        try:
+            with (
+                self._told(),
+                self._files.open_input_stream(self._at(name)) as stream,
+                target.open("wb") as file,
+            ):
+                while part := stream.read(CHUNK):
+                    file.write(part)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def size(self, name: str) -> int | None:
+        with self._told():
+            found = self._files.get_file_info(self._at(name))
+        return found.size if found.type == pafs.FileType.File else None
+
+    def names(self, under: str) -> list[str]:
+        with self._told():
+            found = self._files.get_file_info(pafs.FileSelector(self._at(under), allow_not_found=True))
+        return [each.base_name for each in found if each.type == pafs.FileType.File]
+
+    def delete(self, name: str) -> None:
+        with self._told(), suppress(FileNotFoundError):
+            self._files.delete_file(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """Errors of Arrow's as those of the operating system; what no one can mend by waiting, as one for the user."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowException) as error:
+            raise _refusal(self._url, error) or OSError(f"{self._url}: {_first_line(error)}") from error
+
+
+def objects_at(url: str) -> Objects:
+    """The objects below a URL; refused with a sentence that says what is missing."""
+    require_scheme(url)
+    scheme = urlsplit(url).scheme.lower()
+    if not urlsplit(url).netloc or not urlsplit(url).path.strip("/"):
+        raise StoreError(f"{url} does not name a place for a state", hint=f"give {scheme}://bucket/path")
+    shown = _without_secrets(url)
+    create = _CREATORS[scheme](url)  # first: it says best what is missing
+    try:
+        files, root = pafs.FileSystem.from_uri(url)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise StoreError(f"{shown} cannot be opened: {_first_line(error)}", hint=CREDENTIALS[scheme]) from error
+    return ArrowObjects(shown, files, root, create)
+
+
+# -- making an object only if there is none
+
+
+def _s3(url: str) -> Create:
+    parts = urlsplit(url)
+    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    boto3, exceptions = _library("boto3", "s3"), _library("botocore.exceptions", "s3")
+    endpoint = query.get("endpoint_override")
+    if endpoint and "://" not in endpoint:
+        endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
+    session = boto3.Session(aws_access_key_id=parts.username, aws_secret_access_key=parts.password)
+    if session.get_credentials() is None:
+        raise StoreError(f"there are no credentials for {_without_secrets(url)}", hint=CREDENTIALS["s3"])
+    client = session.client("s3", endpoint_url=endpoint, region_name=query.get("region"))
+
+    def create(path: str, data: bytes) -> bool:
+        bucket, _, key = path.partition("/")
+        try:
+            client.put_object(Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+        except exceptions.ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+            if status == 412:
+                return False
+            if status >= 500 or status in (408, 409, 429):
+                raise Unanswered(f"s3://{path}: {error}") from error
+            raise _refusal(f"s3://{path}", error) or OSError(f"s3://{path}: {error}") from error
+        except exceptions.NoCredentialsError as error:
+            raise Refusal(f"there are no credentials for s3://{path}: {CREDENTIALS['s3']}") from error
+        except exceptions.BotoCoreError as error:
+            raise Unanswered(f"s3://{path}: {error}") from error
+        return True
+
+    return create
+
+
+def _gs(url: str) -> Create:
+    storage, exceptions = _library("google.cloud.storage", "gs"), _library("google.api_core.exceptions", "gs")
+    auth = _library("google.auth.exceptions", "gs")
+    try:
+        client = storage.Client()
+    except (auth.DefaultCredentialsError, OSError) as error:
+        raise StoreError(f"there are no credentials for {url}: {_first_line(error)}", hint=CREDENTIALS["gs"]) from error
+
+    def create(path: str, data: bytes) -> bool:
+        bucket, _, key = path.partition("/")
+        try:
+            client.bucket(bucket).blob(key).upload_from_string(data, if_generation_match=0)
+        except exceptions.PreconditionFailed:
+            return False
+        except exceptions.ServerError as error:
+            raise Unanswered(f"gs://{path}: {error}") from error
+        except exceptions.ClientError as error:
+            raise _refusal(f"gs://{path}", error) or OSError(f"gs://{path}: {error}") from error
+        except Exception as error:  # what its transport raises has no root of its own
+            raise Unanswered(f"gs://{path}: {error}") from error
+        return True
+
+    return create
+
+
+def _abfss(url: str) -> Create:
+    blob, core = _library("azure.storage.blob", "abfss"), _library("azure.core.exceptions", "abfss")
+    identity = _library("azure.identity", "abfss")
+    parts = urlsplit(url)  # abfss://container@account.dfs.core.windows.net/path
+    if not parts.username or parts.hostname is None:
+        raise StoreError(
+            f"{_without_secrets(url)} does not name a place for a state",
+            hint="give abfss://container@account.dfs.core.windows.net/path",
+        )
+    account = parts.hostname.replace(".dfs.", ".blob.")
+    client = blob.BlobServiceClient(f"https://{account}", credential=identity.DefaultAzureCredential())
+
+    def create(path: str, data: bytes) -> bool:
+        container, _, key = path.partition("/")
+        try:
+            client.get_blob_client(container, key).upload_blob(data, overwrite=False)
+        except core.ResourceExistsError:
+            return False
+        except core.ClientAuthenticationError as error:
+            raise Refusal(f"the store refuses {_without_secrets(url)}: {CREDENTIALS['abfss']}") from error
+        except core.HttpResponseError as error:
+            if error.status_code is None or error.status_code >= 500 or error.status_code in (408, 429):
+                raise Unanswered(f"{key}: {error}") from error
+            raise _refusal(key, error) or OSError(f"{key}: {error}") from error
+        except core.AzureError as error:
+            raise Unanswered(f"{key}: {error}") from error
+        return True
+
+    return create
+
+
+def _hdfs(url: str) -> Create:
+    """By renaming, which HDFS does at once and refuses if the new name is taken."""
+    files: Any = None
+
+    def create(path: str, data: bytes) -> bool:
+        nonlocal files
+        if files is None:
+            files, _ = pafs.FileSystem.from_uri(url)
+        folder, _, name = path.rpartition("/")
+        written = f"{folder}/.{name}.{secrets.token_hex(8)}"
+        files.create_dir(folder)
+        with files.open_output_stream(written) as stream:
+            stream.write(data)
+        try:
+            files.move(written, path)
+        except OSError as error:
+            taken = files.get_file_info(path).type == pafs.FileType.File
+            with suppress(OSError):
+                files.delete_file(written)
+            if taken:
+                return False
+            raise Unanswered(f"hdfs:{path}: {error}") from error
+        return True
+
+    return create
+
+
+_CREATORS: Final[dict[str, Callable[[str], Create]]] = {"s3": _s3, "gs": _gs, "abfss": _abfss, "hdfs": _hdfs}
+
+
+# -- errors
+
+
+INSTALL: Final = {
+    "s3": "'everview[s3]'",
+    "gs": "google-cloud-storage",
+    "abfss": "azure-storage-blob azure-identity",
+}
+
+
+def _library(name: str, scheme: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingRuntime(
+            f"a state at {scheme}:// needs {name}, on the driver and the executors: pip install {INSTALL[scheme]}."
+        ) from None
+
+
+_REFUSALS: Final = ("ACCESS_DENIED", "AccessDenied", "INVALID_ACCESS_KEY", "InvalidAccessKeyId", "SIGNATURE", "403")
+_NOWHERE: Final = ("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound")
+
+
+def _refusal(where: str, error: Exception) -> Refusal | None:
+    """What the store refuses for good, in a sentence: it does not let us in, or there is no such bucket."""
+    said = str(error)
+    if any(word in said for word in _NOWHERE):
+        return Refusal(f"there is no bucket for {where}; make it first, or check the name")
+    if any(word in said for word in _REFUSALS):
+        return Refusal(
+            f"the store does not let us in at {where}; see that the credentials may list, read, write and delete there"
+        )
+    return None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _without_secrets(url: str) -> str:
+    """A URL without its password, for messages.
+
+    >>> _without_secrets("s3://key:secret@bank/state?region=eu-1")
+    's3://bank/state'
+    """
+    parts = urlsplit(url)
+    host = parts.netloc if parts.scheme.lower() == "abfss" else parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))

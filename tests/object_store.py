@@ -1,0 +1,42 @@
+"""An object store of the tests' own: moto's S3 over HTTP, on this machine's loopback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+_numbers = count()
+
+
+@contextmanager
+def s3_server() -> Generator[str]:
+    """A server with the bucket ``bank``, for as long as this lasts; gives ``host:port``."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        client: Any = boto3.client(
+            "s3",
+            endpoint_url=f"http://{host}:{port}",
+            region_name="us-east-1",
+            aws_access_key_id="everview",
+            aws_secret_access_key="secret",
+        )
+        client.create_bucket(Bucket="bank")
+        yield f"{host}:{port}"
+    finally:
+        server.stop()
+
+
+def state_url(server: str) -> str:
+    """A place for a new state; all that it takes to reach the server is in it, so that workers need nothing else."""
+    where = server.replace(":", "%3A")
+    query = f"scheme=http&endpoint_override={where}&region=us-east-1"
+    return f"s3://everview:secret@bank/state-{next(_numbers)}?{query}"

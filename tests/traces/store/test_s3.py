@@ -1,0 +1,130 @@
+"""A state over HTTP in an S3 store: killed and resumed, written by two, and refused with a reason."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from object_store import state_url
+
+from everview.errors import EverviewError, LockedState, MissingRuntime, StoreError
+from everview.traces.store import Fingerprints, Store
+from everview.traces.store import arrow_objects
+from everview.traces.store.arrow_objects import objects_at
+
+PLAN = Fingerprints("plan", {"edges": "e1"})
+
+WRITER = """
+import sys
+import numpy as np
+from everview.traces.store import Store
+store = Store.open(sys.argv[1])
+while True:
+    epoch = store.epoch + 1
+    store.commit(epoch, [("edges", 0, np.full((9000 if epoch % 3 == 0 else 1, 2), epoch))])
+    print(epoch, flush=True)
+    if epoch % 7 == 0:
+        store.vacuum()
+"""
+
+
+@pytest.fixture(autouse=True)
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / "cache"))
+
+
+def test_the_objects_of_a_store(s3: str, tmp_path: Path) -> None:
+    objects = objects_at(state_url(s3))
+    assert objects.create("log/a", b"one")
+    assert not objects.create("log/a", b"two")
+    objects.write("segments/b", b"three")
+    objects.write("segments/b", b"fourth")
+    assert (objects.read("log/a"), objects.read("log/b"), objects.size("segments/b")) == (b"one", None, 6)
+    assert objects.size("segments/none") is None
+    assert (objects.names("log"), objects.names("nothing")) == (["a"], [])
+    assert objects.fetch("segments/b", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"fourth"
+    assert not objects.fetch("segments/none", tmp_path / "none")
+    objects.delete("log/a")
+    objects.delete("log/a")
+    assert objects.names("log") == []
+
+
+def test_a_killed_writer_loses_nothing(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = state_url(s3)
+    Store.create(url, PLAN).close()
+    told = 0
+    for kill in range(3):
+        monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / f"machine-{kill}"))
+        with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                told = int(line)
+                if told >= 5 * (kill + 1) + kill:
+                    break
+            writer.send_signal(signal.SIGKILL)
+            told = max([told, *map(int, writer.stdout.read().split())])
+    with Store.open(url) as store:
+        epochs = [int(part.array[0, 0]) for part in store.slices("edges")]
+        assert epochs == [*range(1, store.epoch + 1)]
+        assert told <= store.epoch <= told + 1
+        store.verify()
+
+
+def test_a_living_writer_elsewhere_is_fenced_off(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = state_url(s3)
+    Store.create(url, PLAN).close()
+    with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, stderr=-1, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "1\n"
+        with pytest.raises(LockedState, match=r"another writer has s3://bank/state-\d+ open \(process"):
+            Store.open(url)
+        monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / "elsewhere"))
+        with Store.open(url) as store:
+            said, why = writer.communicate(timeout=60)
+            assert f"LockedState: another writer has taken over the state at {store.place}" in why
+            assert store.epoch == max([1, *map(int, said.split())])
+            store.commit(store.epoch + 1, [("edges", 0, np.full((1, 2), -1))])
+
+
+WRONG = [
+    ("ftp://bank/state", StoreError, "a state cannot be at ftp://bank/state: Everview knows no store ftp://"),
+    ("s3a://bank/state", StoreError, "write s3:// instead"),
+    ("s3://bank", StoreError, "s3://bank does not name a place for a state"),
+    ("s3://bank/state", StoreError, "there are no credentials for s3://bank/state"),
+    ("gs://bank/state", MissingRuntime, "a state at gs:// needs google.cloud.storage, .* pip install google-cloud"),
+    ("abfss://c@a.dfs.core.windows.net/state", MissingRuntime, "pip install azure-storage-blob azure-identity"),
+]
+
+
+@pytest.mark.parametrize(("url", "kind", "message"), WRONG)
+def test_what_cannot_be_reached_says_why(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, kind: type[EverviewError], message: str
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(kind, match=message):
+        Store.exists(url)
+
+
+def test_a_bucket_that_is_not_there_and_a_server_that_does_not_answer(s3: str) -> None:
+    with pytest.raises(StoreError, match="there is no bucket for s3://nowhere/state"):
+        Store.create(state_url(s3).replace("bank", "nowhere"), PLAN)
+    with pytest.raises(StoreError, match=r"the state at s3://bank/state-\d+ cannot be read") as raised:
+        Store.attach(state_url("127.0.0.1:1"))
+    assert "secret" not in str(raised.value)
+
+
+def test_without_boto3(monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
+    def missing(name: str) -> object:
+        raise ImportError(name)
+
+    monkeypatch.setattr(arrow_objects, "import_module", missing)
+    with pytest.raises(MissingRuntime, match=r"needs boto3, .*: pip install 'everview\[s3\]'"):
+        Store.exists(state_url(s3))

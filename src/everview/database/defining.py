@@ -21,6 +21,7 @@ from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import first_rows_of, with_clock
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.database.watermarks import check_free, with_watermarks
 from everview.errors import DefinitionError, EverviewError, TransactionError
 from everview.later import Later
 from everview.plan.catalog import StoredFunction
@@ -85,6 +86,7 @@ class Definitions:
         with self.changing():
             if table.name == CLOCK and table.schema != CLOCK_SCHEMA:
                 raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="give the table another name")
+            check_free(table)
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)
@@ -225,7 +227,7 @@ class Definitions:
         core = self._core
         core.attached.require_apart(catalog)
         self._check_timeless(catalog)
-        catalog = with_clock(catalog)
+        catalog = with_watermarks(with_clock(catalog))
         if first is None and (clock := first_rows_of(catalog, self.catalog.tables)) is not None:
             first = partial(self._first_rows, catalog, CLOCK, partial(encode_rows, CLOCK_SCHEMA, clock))
         known = self.assembled if keeping is None else Assembled.of(keeping, self.assembled)

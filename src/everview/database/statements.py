@@ -231,6 +231,7 @@ def _create_table(db: Core, statement: CreateTable) -> None:
         constraints=statement.constraints,
         generated=statement.generated,
         comments=statement.comments,
+        watermark=statement.watermark,
     )
     rows = None if statement.query is None else db.holdings.answered(statement.query)
     if rows is None:

@@ -177,6 +177,8 @@ class Transactions:
             core.definitions.carried.hand_to(tx)
         if core.clock.ticking:
             core.clock.tick(tx)
+        if core.definitions.catalog.watermarked:
+            core.watermarks.judge(tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
             core.saving.after_tick()

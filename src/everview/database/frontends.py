@@ -26,10 +26,14 @@ from everview.scalars.expressions import Expression, Literal, Now
 from everview.types import Schema, Type
 
 if TYPE_CHECKING:
+    from everview.database.closing import on_close
     from everview.database.core import Core
     from everview.database.information import information_of, statement_of
     from everview.frontends.sql.constraints import UniqueColumns
+    from everview.plan.plain_groups import plain_groups
 else:
+    on_close = Later("everview.database.closing", "on_close")
+    plain_groups = Later("everview.plan.plain_groups", "plain_groups")
     information_of = Later("everview.database.information", "information_of")
     statement_of = Later("everview.database.information", "statement_of")
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
@@ -40,7 +44,7 @@ class ReadableDatabase(Readable):
 
     def __init__(self, catalog: Catalog, heads: Iterable[str] = ()) -> None:
         """Read a catalog; ``heads`` are relations that the text itself defines, so it does not read their old ones."""
-        self._catalog = catalog
+        self.catalog = self._catalog = catalog
         self._heads = tuple(heads)
         self.read: dict[str, None] = {}
 
@@ -127,7 +131,11 @@ def sql_view(statement: CreateView, known: ReadableDatabase) -> ViewDefinition:
     """A view by its statement; ``known`` are the relations by which it was bound."""
     parameters = statement.given
     reader = partial(read_sql, parameters=parameters) if parameters else read_sql
+    if known.catalog.watermarked:
+        statement = replace(statement, plan=plain_groups(statement.plan))
     named = statement.named(known.read, known.keys_of(statement.plan))
+    if statement.on_close:
+        named = on_close(named, known.catalog)
     view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
     return replace(view, parameters=parameters) if parameters else view
 

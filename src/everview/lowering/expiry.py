@@ -48,7 +48,7 @@ from everview.operators.operator import Layout, Moment
 from everview.operators.semijoin import SemijoinIncremental
 from everview.plan.timed import CLOCK, tells_time
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Column
+from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY_TIME
 from everview.types import TIMESTAMP
 
@@ -62,7 +62,8 @@ class Expiry:
     def says(self, circuit: Circuit, trace: int) -> str:
         """In words which rows are dropped."""
         name = circuit.layout(trace).schema.names[self.field]
-        return f"{name} < {' and '.join(str(promise.at_least) for promise in self.bound)}"
+        name = "their time" if name.startswith("computed ") else name
+        return f"{name} < {' and '.join(shown(promise.at_least) for promise in self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +257,23 @@ def _kept(copy: Copy, node: Apply, expiry: Expiry) -> Stream:
         layout = copy.old.layout(given)
         index = Index(layout, tuple(range(len(layout.schema))), layout.key, spread=trace.spread)
         rows, time = copy.at[given], expiry.field
-    kept = _expiring(copy, rows, time, expiry.bound, says)
+    in_time = index if _begins_with(index, time) and index.spread == trace.spread else None
+    kept = _expiring(copy, rows, time, expiry.bound, says, in_time)
     indexed = copy.new.place(replace(index, source=kept.layout), [kept])
     return copy.new.place(replace(trace, source=indexed.layout), [indexed])
 
 
-def _expiring(copy: Copy, rows: Stream, time: int, bound: Bound, says: str) -> Stream:
-    """The rows of a stream that have not expired: changes, and later on what takes them back."""
+def _begins_with(index: Index, time: int) -> bool:
+    """Whether an index has all fields as they are, the time first: then its trace is in the order of time."""
+    every = sorted(index.fields) == list(range(len(index.source.schema)))
+    return every and index.fields[0] == time and index.key > 0 and not index.order
+
+
+def _expiring(copy: Copy, rows: Stream, time: int, bound: Bound, says: str, index: Index | None) -> Stream:
+    """The rows of a stream that have not expired: changes, and later on what takes them back.
+
+    They are found by an ``index`` that is there anyway, or by one of their own.
+    """
     schema = rows.schema
     bounds = _bounds(copy, bound)
     known = [
@@ -276,10 +287,11 @@ def _expiring(copy: Copy, rows: Stream, time: int, bound: Bound, says: str) -> S
             return kept
     back, connect = copy.new.feedback(schema)
     kept = copy.new.place(Plus(Layout(schema)), [rows, back])
-    fields = (time, *(f for f in range(len(schema)) if f != time))
-    in_time = copy.new.place(Index(kept.layout, fields, 1, spread=True), [kept])
-    trace = copy.new.place(Arrange(in_time.layout, spread=True), [in_time])
-    operator = Expired(in_time.layout, bounds.layout, len(bound), says)
+    if index is None:
+        index = Index(kept.layout, (time, *(f for f in range(len(schema)) if f != time)), 1, spread=True)
+    in_time, fields = copy.new.place(replace(index, source=kept.layout), [kept]), index.fields
+    trace = copy.new.place(Arrange(in_time.layout, spread=index.spread), [in_time])
+    operator = Expired(in_time.layout, bounds.layout, len(bound), says, index.spread)
     reads = [StreamTrace(trace, Moment.AFTER), StreamTrace(bounds, Moment.AFTER)]
     expired = copy.new.place(operator, [trace, bounds], reads)
     connect(picked(expired, [fields.index(f) for f in range(len(schema))], schema.names).under(schema))
@@ -305,6 +317,20 @@ def _bounds(copy: Copy, bound: Bound) -> Stream:
     announced = copy.new.place(Announce(Layout(whole.schema)), [whole])
     indexed = announced.index()
     return copy.new.place(Arrange(indexed.layout), [indexed])
+
+
+def shown(bound: Expression) -> str:
+    """A bound in words: the function that rounds to windows is long."""
+    match bound:
+        case Call("timestamp_micros", (Call("subtract", (Call("unix_micros", (moment,)), Call("pmod", (_, size)))),)):
+            span = Literal(size.value, DAY_TIME) if isinstance(size, Literal) else size
+            return f"{shown(moment)} rounded down to {span}"
+        case Call(("add" | "subtract" | "add_time_to" | "subtract_time_to") as how, (moment, Literal() as span)):
+            return f"{shown(moment)} {'+' if how.startswith('add') else '-'} {span}"
+        case Column(_, name):
+            return name
+        case _:
+            return str(bound)
 
 
 def is_clock(circuit: Circuit, trace: int) -> bool:

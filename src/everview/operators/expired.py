@@ -25,6 +25,7 @@ from everview.operators.operator import (
     Partition,
     Port,
     Step,
+    key_partition,
     nothing,
     row_partition,
 )
@@ -42,11 +43,13 @@ class Expired(Operator):
     bounds: Layout
     promises: int  # so many bounds there are once each is known; until then nothing expires
     says: str  # what the rows have in common, for `explain`
+    spread: bool = True  # each shard has its own rows, whatever their keys
     root_only = "rows expire inside a child", "let them expire at the root"
 
     @property
     def inputs(self) -> tuple[Port, ...]:
-        return Port(self.rows, row_partition(self.rows.schema)), Port(self.bounds, OnEveryShard())
+        where = row_partition(self.rows.schema) if self.spread else key_partition(self.rows.key)
+        return Port(self.rows, where), Port(self.bounds, OnEveryShard())
 
     @property
     def reads(self) -> tuple[Layout, ...]:

@@ -238,7 +238,10 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     order = bound.order if kept else ()
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
     made = st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
-    return replace(made, parameters=dict(context.parameters))
+    emits = bool(node.expression.meta.get("emit"))
+    if emits and not made.materialized:
+        raise context.error("a plain view emits nothing", node, "write CREATE MATERIALIZED VIEW")
+    return replace(made, parameters=dict(context.parameters), on_close=emits)
 
 
 def _view_names(node: exp.Expr, bound: Bound, context: QueryContext) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ Each object has one duty, and reaches the others by the core:
 - `Telling`: who listens, and when listeners are told;
 - `Saving`: when ticks become durable;
 - `Clock`: the current time that views read;
-- `Watermarks`: how far the time of tables has come, and what comes too late;
 - `Attached`: sources that tables follow, or that are only read.
 """
 
@@ -26,7 +25,6 @@ from everview.database.holdings import Holdings
 from everview.database.saving import Saving
 from everview.database.telling import Telling
 from everview.database.transactions import Transactions
-from everview.database.watermarks import Watermarks
 from everview.errors import TransactionError
 from everview.frontends.sql import Prepare
 from everview.runtimes.embedded import Embedded
@@ -47,7 +45,6 @@ class Core:
         self.definitions = Definitions(self, catalog, assembled)
         self.transactions = Transactions(self)
         self.clock = Clock(self, clock)
-        self.watermarks = Watermarks(self)
         self.attached = Attached(self)
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
         self._ended = False

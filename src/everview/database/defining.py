@@ -21,11 +21,10 @@ from everview.database.carried import Carried
 from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import first_rows_of, with_clock
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
-from everview.database.watermarks import check_free, with_watermarks
 from everview.errors import DefinitionError, EverviewError, TransactionError
 from everview.later import Later
 from everview.plan.catalog import StoredFunction
-from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless, is_companion
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
@@ -35,7 +34,9 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from everview.database.core import Core
     from everview.database.guards import guarded, judge_of
+    from everview.database.watermarks import with_watermarks
 else:
+    with_watermarks = Later("everview.database.watermarks", "with_watermarks")
     guarded = Later("everview.database.guards", "guarded")
     judge_of = Later("everview.database.guards", "judge_of")
 
@@ -86,7 +87,9 @@ class Definitions:
         with self.changing():
             if table.name == CLOCK and table.schema != CLOCK_SCHEMA:
                 raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="give the table another name")
-            check_free(table)
+            if is_companion(table.name):
+                hint = "give the table another name"
+                raise DefinitionError(f'"{table.name}" is a name that goes with a watermark', hint=hint)
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)
@@ -227,7 +230,8 @@ class Definitions:
         core = self._core
         core.attached.require_apart(catalog)
         self._check_timeless(catalog)
-        catalog = with_watermarks(with_clock(catalog))
+        catalog = with_clock(catalog)
+        catalog = with_watermarks(catalog) if catalog.watermarked else catalog
         if first is None and (clock := first_rows_of(catalog, self.catalog.tables)) is not None:
             first = partial(self._first_rows, catalog, CLOCK, partial(encode_rows, CLOCK_SCHEMA, clock))
         known = self.assembled if keeping is None else Assembled.of(keeping, self.assembled)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from everview.circuit.nodes import inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.database.definitions import ViewDefinition
-from everview.lowering.growth import growth
+from everview.later import Later
 from everview.runtimes.embedded import Embedded
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.lowering.growth import growth
+else:
+    growth = Later("everview.lowering.growth", "growth")
 
 
 def explain_view(database: Core, name: str, *, profile: bool = False) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
 from everview.errors import DefinitionError
-from everview.plan.timed import Watermark, is_companion, late_of, watermark_of
+from everview.plan.timed import Watermark, late_of, watermark_of
 from everview.runtimes.embedded.relation import KeptTable
 from everview.scalars.kinds import MICROS
 from everview.types import BIGINT, DATE, Field, Schema
@@ -47,48 +47,34 @@ def with_watermarks(catalog: Catalog) -> Catalog:
     return catalog
 
 
-def check_free(table: TableDefinition) -> None:
-    """Refuse a user's table that has the name of a companion."""
-    if is_companion(table.name):
-        raise DefinitionError(
-            f'"{table.name}" is a name that goes with a watermark', hint="give the table another name"
-        )
+def judge(core: Core, tx: OpenTransaction) -> None:
+    """Set aside what comes too late to tables in a transaction that is about to end, and move their watermarks."""
+    for name in tx.changing:
+        watermark = core.definitions.catalog.tables[name].watermark
+        if watermark is not None:
+            _judge(core, tx, core.definitions.relations[name], watermark)
 
 
-class Watermarks:
-    """The watermarks of a database: they judge the rows of each tick, and move with them."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def judge(self, tx: OpenTransaction) -> None:
-        """Set aside what comes too late to tables in a transaction that is about to end, and move their watermarks."""
-        definitions = self._core.definitions
-        for name in tx.changing:
-            watermark = definitions.catalog.tables[name].watermark
-            if watermark is not None:
-                self._judge(tx, definitions.relations[name], watermark)
-
-    def _judge(self, tx: OpenTransaction, table: KeptTable, watermark: Watermark) -> None:
-        relation = self._core.definitions.relations[watermark_of(table.name)]
-        held = relation.rows(self._core.run.state).rows
-        passed = int(held[0, 0]) if len(held) else None
-        judged = [_Judged.of(part, table, watermark.column, passed) for part in tx.pending(table)]
-        late = [j.late for j in judged if len(j.late)]
-        if late:
-            tx.become_pending(table, [j.in_time for j in judged])
-            tx.carry(late_of(table.name), _set_aside(table, np.concatenate(late)))
-        latest = max((j.latest for j in judged if j.latest is not None), default=None)
-        if latest is None:
-            return
-        time = table.schema[watermark.column]
-        reached = latest - (watermark.delay // MICROS["day"] if time.type == DATE else watermark.delay)
-        if passed is None or reached > passed:
-            tx.carry(relation.name, np.array([[reached, 1], *([row[0], -1] for row in held)], np.int64))
+def _judge(core: Core, tx: OpenTransaction, table: KeptTable, watermark: Watermark) -> None:
+    relation = core.definitions.relations[watermark_of(table.name)]
+    held = relation.rows(core.run.state).rows
+    passed = int(held[0, 0]) if len(held) else None
+    judged = [JudgedRows.of(part, table, watermark.column, passed) for part in tx.pending(table)]
+    late = [each.late for each in judged if len(each.late)]
+    if late:
+        tx.become_pending(table, [each.in_time for each in judged])
+        tx.carry(late_of(table.name), _set_aside(table, np.concatenate(late)))
+    latest = max((each.latest for each in judged if each.latest is not None), default=None)
+    if latest is None:
+        return
+    time = table.schema[watermark.column]
+    reached = latest - (watermark.delay // MICROS["day"] if time.type == DATE else watermark.delay)
+    if passed is None or reached > passed:
+        tx.carry(relation.name, np.array([[reached, 1], *([row[0], -1] for row in held)], np.int64))
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class JudgedRows:
     """A part of a pending change, told apart by the watermark; the latest time of what comes in time."""
 
     in_time: Matrix
@@ -96,7 +82,7 @@ class _Judged:
     latest: int | None
 
     @classmethod
-    def of(cls, rows: Matrix, table: KeptTable, column: str, passed: int | None) -> _Judged:
+    def of(cls, rows: Matrix, table: KeptTable, column: str, passed: int | None) -> JudgedRows:
         place = table.stored.words(table.stored.index(column)).start
         first = np.iinfo(np.int64).min + 1 if passed is None else passed  # NULL is before all moments
         late = rows[:, place] < first

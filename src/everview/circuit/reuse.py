@@ -147,7 +147,8 @@ def _divided(copy: Copy, node: Apply, instead: Mapping[int, _Instead]) -> Stream
     assert isinstance(join, JoinIncremental), "only joins read other traces"
     layouts = join.left, join.right
     sides = [
-        _side(copy, read.node, layout, instead.get(read.node)) for read, layout in zip(node.reads, layouts, strict=True)
+        _side(copy, _changes(copy, delta, instead), read.node, layout, instead.get(read.node))
+        for delta, read, layout in zip(node.inputs, node.reads, layouts, strict=True)
     ]
     # A new view starts from an empty past, so that the side that is read before a tick is all that need be sorted.
     first = LEFT if sides[RIGHT].other is None else RIGHT
@@ -176,8 +177,14 @@ class _Side:
         return field if self.other is None else self.other.field(field)
 
 
-def _side(copy: Copy, node_id: int, layout: Layout, other: _Instead | None) -> _Side:
+def _changes(copy: Copy, node_id: int | None, instead: Mapping[int, _Instead]) -> Stream:
+    """The changes that come by an input of a join, which may be a trace that is not kept."""
+    assert node_id is not None, "a checked circuit is connected"
+    return copy.at[instead[node_id].wanted.index if node_id in instead else node_id]
+
+
+def _side(copy: Copy, delta: Stream, node_id: int, layout: Layout, other: _Instead | None) -> _Side:
     if other is None:
-        return _Side(copy.at[node_id], copy.at[node_id], layout, None)
+        return _Side(delta, copy.at[node_id], layout, None)
     trace = replace(copy.old.layout(other.trace.node), key=layout.key)
-    return _Side(copy.at[other.wanted.index], copy.at[other.trace.node], trace, other)
+    return _Side(delta, copy.at[other.trace.node], trace, other)

@@ -53,6 +53,11 @@ def alter(db: Core, statement: st.AlterTable, default_of: DefaultOf) -> None:
         old = db.catalog.tables[db.catalog.find_table(statement.table)]
         if old.internal or old.fed:
             raise DefinitionError(f'table "{old.name}" follows something else', hint="change what it follows")
+        if old.watermark is not None:
+            raise DefinitionError(
+                f"table {old.name} has a watermark, and its late rows have its columns",
+                hint="make another table, and insert its rows",
+            )
         changed = ChangedTable(old, [(f, column) for f, column in zip(old.schema, _columns(old), strict=True)])
         for action in statement.actions:
             changed.do(action, default_of)

@@ -20,6 +20,7 @@ from everview.errors import DefinitionError, shown
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
+from everview.plan.timed import late_of, watermark_of
 from everview.runtimes.tables import Table
 
 Tables = Mapping[str, TableDefinition]
@@ -49,6 +50,11 @@ class Catalog:
     def guards(self) -> frozenset[str]:
         """The views of rows that break constraints: there are none, and nobody is shown the views."""
         return frozenset(name for name, view in self.views.items() if view.guards is not None)
+
+    @cached_property
+    def watermarked(self) -> bool:
+        """Whether a table has a watermark."""
+        return any(table.watermark is not None for table in self.tables.values())
 
     @property
     def keys(self) -> dict[str, Table]:
@@ -142,7 +148,9 @@ class Catalog:
     def _parts(self, name: str) -> set[str]:
         """A relation and its parts: views that are dropped with the relation, and not alone."""
         if name in self.tables:
-            return {name, *(n for n in self.guards if (self.views[n].guards or ("",))[0] == name)}
+            guards = (n for n in self.guards if (self.views[n].guards or ("",))[0] == name)
+            beside = (watermark_of(name), late_of(name)) if self.tables[name].watermark is not None else ()
+            return {name, *guards, *(n for n in beside if n in self.tables)}
         if name in self.guards:
             raise DefinitionError(f"{name} is no view", hint="write ALTER TABLE … DROP CONSTRAINT …")
         whole = self.views[name].whole if name in self.views else ""

@@ -17,10 +17,11 @@ from everview.database.transaction import filled
 from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.doors import doors, inside
-from everview.errors import DatalogError, EdnError
+from everview.errors import DatalogError, DefinitionError, EdnError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
+from everview.plan.timed import late_of
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -242,6 +243,19 @@ class Database:
         It is a tick, in which rows come and go because their time has. A moment without a time zone is in UTC.
         """
         return self._core.clock.advance(now)
+
+    def late(self, table: str) -> Table:
+        """The rows that came to a table after its watermark had passed them, and so did not change it.
+
+        Each has a column ``_change``: how often it was to come, negative if it was to go. They may be deleted.
+        """
+        name = self._core.catalog.find_table(table)
+        if self._core.catalog.tables[name].watermark is None:
+            raise DefinitionError(
+                f"table {name} has no watermark, so no row is late",
+                hint="write WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES in CREATE TABLE",
+            )
+        return self.table(late_of(name))
 
     def transaction(self) -> Block[Transaction]:
         """A with-block whose changes count together when it ends; an exception leaves no trace of them.

@@ -24,7 +24,7 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.errors import DefinitionError, EverviewError, TransactionError
 from everview.later import Later
 from everview.plan.catalog import StoredFunction
-from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless, is_companion
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
@@ -34,7 +34,9 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from everview.database.core import Core
     from everview.database.guards import guarded, judge_of
+    from everview.database.watermarks import with_watermarks
 else:
+    with_watermarks = Later("everview.database.watermarks", "with_watermarks")
     guarded = Later("everview.database.guards", "guarded")
     judge_of = Later("everview.database.guards", "judge_of")
 
@@ -85,6 +87,9 @@ class Definitions:
         with self.changing():
             if table.name == CLOCK and table.schema != CLOCK_SCHEMA:
                 raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="give the table another name")
+            if is_companion(table.name):
+                hint = "give the table another name"
+                raise DefinitionError(f'"{table.name}" is a name that goes with a watermark', hint=hint)
             known = replace and table.name in self.catalog.tables
             without = self.catalog.without(table.name) if known else self.catalog
             wanted = without.with_table(table)
@@ -226,6 +231,7 @@ class Definitions:
         core.attached.require_apart(catalog)
         self._check_timeless(catalog)
         catalog = with_clock(catalog)
+        catalog = with_watermarks(catalog) if catalog.watermarked else catalog
         if first is None and (clock := first_rows_of(catalog, self.catalog.tables)) is not None:
             first = partial(self._first_rows, catalog, CLOCK, partial(encode_rows, CLOCK_SCHEMA, clock))
         known = self.assembled if keeping is None else Assembled.of(keeping, self.assembled)

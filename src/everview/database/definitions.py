@@ -24,7 +24,7 @@ from everview.database.constants import (
 )
 from everview.errors import DefinitionError, NullNotAllowed, SchemaError, shown
 from everview.plan.catalog import NamedPlan
-from everview.plan.timed import CLOCK, kept_in_time
+from everview.plan.timed import CLOCK, Watermark, is_companion, kept_in_time
 from everview.scalars.expressions import Literal
 from everview.types import Field, Schema, unknown_name
 from everview.types.names import check_names
@@ -56,6 +56,7 @@ class TableDefinition:
     constraints: tuple[TableConstraint, ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict[str, str])  # columns that are computed, and how
     comments: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns; of the table by ""
+    watermark: Watermark | None = None
 
     @classmethod
     def of(
@@ -86,8 +87,8 @@ class TableDefinition:
 
     @property
     def internal(self) -> bool:
-        """Whether it is no table of the user's, and moves by itself: what rules carry on, or the clock."""
-        return bool(self.carries) or self.name == CLOCK
+        """Whether it is no table of the user's, and moves by itself: what rules carry on, clocks and late rows."""
+        return bool(self.carries) or self.name == CLOCK or is_companion(self.name)
 
     def _check_defaults(self) -> None:
         for column, value in self.defaults.items():
@@ -104,6 +105,8 @@ class TableDefinition:
         more = {"facts": self.facts, "carries": self.carries, "fed": self.fed}
         more |= {"constraints": [constraint_to_json(c) for c in self.constraints]}
         more |= {"generated": dict(self.generated), "comments": dict(self.comments)}
+        if self.watermark is not None:
+            more |= {"watermark": [self.watermark.column, self.watermark.delay]}
         return {**said, **{name: value for name, value in more.items() if value}}
 
     @classmethod
@@ -112,6 +115,8 @@ class TableDefinition:
         more = {"facts": said.get("facts", False), "carries": said.get("carries", ""), "fed": said.get("fed", "")}
         constraints = tuple(map(constraint_from_json, said.get("constraints", ())))
         beside = {"generated": said.get("generated", {}), "comments": said.get("comments", {})}
+        if "watermark" in said:
+            beside |= {"watermark": Watermark(*said["watermark"])}
         return replace(cls.of(name, said["schema"], said["key"], defaults, **more), constraints=constraints, **beside)
 
 

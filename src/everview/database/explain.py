@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 from everview.circuit.nodes import inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.database.definitions import ViewDefinition
+from everview.later import Later
 from everview.runtimes.embedded import Embedded
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.lowering.growth import growth
+else:
+    growth = Later("everview.lowering.growth", "growth")
 
 
 def explain_view(database: Core, name: str, *, profile: bool = False) -> str:
@@ -32,7 +36,7 @@ def _explained(run: Embedded, view: ViewDefinition) -> str:
         lines += ["", *(f"  {line}" for line in str(plan).splitlines())]
     if not view.materialized:
         return "\n".join([*lines, "", "plain: it stands for its definition where it is read"])
-    return "\n".join([*lines, "", *_circuit(run, view.name)])
+    return "\n".join([*lines, "", *_circuit(run, view.name), "", *_state(run, view.name)])
 
 
 def _circuit(run: Embedded, view: str) -> list[str]:
@@ -50,6 +54,13 @@ def _circuit(run: Embedded, view: str) -> list[str]:
         first, *inside = program.circuit.line(node).splitlines()
         lines += [f"{first}{f'   [{notes}]' if notes else ''}", *inside]
     return lines
+
+
+def _state(run: Embedded, view: str) -> list[str]:
+    """The traces behind a view, and which of them are bounded, and by what."""
+    said, nodes = growth(run.program.circuit), behind(run.program, view)
+    held = {node: sum(len(trace.before) for trace in run.state.of(node)) for node in said}
+    return [f"trace {node} holds {held[node]:,}, {text}" for node, text in sorted(said.items()) if node in nodes]
 
 
 def behind(program: Program, view: str) -> set[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,16 @@ from everview.scalars.expressions import Expression, Literal, Now
 from everview.types import Schema, Type
 
 if TYPE_CHECKING:
+    from everview.database.closing import on_close
     from everview.database.core import Core
     from everview.database.information import information_of, statement_of
+    from everview.database.past import scan_as_of
     from everview.frontends.sql.constraints import UniqueColumns
+    from everview.plan.plain_groups import plain_groups
 else:
+    scan_as_of = Later("everview.database.past", "scan_as_of")
+    on_close = Later("everview.database.closing", "on_close")
+    plain_groups = Later("everview.plan.plain_groups", "plain_groups")
     information_of = Later("everview.database.information", "information_of")
     statement_of = Later("everview.database.information", "statement_of")
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
@@ -38,9 +45,13 @@ else:
 class ReadableDatabase(Readable):
     """The definitions of a database as front ends read them; ``read`` collects the relations that were asked for."""
 
-    def __init__(self, catalog: Catalog, heads: Iterable[str] = ()) -> None:
-        """Read a catalog; ``heads`` are relations that the text itself defines, so it does not read their old ones."""
-        self._catalog = catalog
+    def __init__(self, catalog: Catalog, heads: Iterable[str] = (), core: Core | None = None) -> None:
+        """Read a catalog; ``heads`` are relations that the text itself defines, so it does not read their old ones.
+
+        With its ``core``, a database is also read as of earlier epochs.
+        """
+        self._core = core
+        self.catalog = self._catalog = catalog
         self._heads = tuple(heads)
         self.read: dict[str, None] = {}
 
@@ -65,6 +76,14 @@ class ReadableDatabase(Readable):
                 hint="make it a materialized view",
             )
         return view.plan
+
+    def as_of(self, name: str, when: int | datetime) -> Plan:
+        """The plan that reads a relation as it was; only a query may, which is answered once."""
+        if self._core is None:
+            return super().as_of(name, when)
+        seen = self._catalog.seen(name) if name in self._catalog.relations else name
+        past = scan_as_of(self._core, seen, when)
+        return self.scan(name) if past is None else past
 
     def key(self, name: str) -> tuple[str, ...]:
         """The primary key; rules may add rows to a table, whatever its key."""
@@ -127,7 +146,11 @@ def sql_view(statement: CreateView, known: ReadableDatabase) -> ViewDefinition:
     """A view by its statement; ``known`` are the relations by which it was bound."""
     parameters = statement.given
     reader = partial(read_sql, parameters=parameters) if parameters else read_sql
+    if known.catalog.watermarked:
+        statement = replace(statement, plan=plain_groups(statement.plan))
     named = statement.named(known.read, known.keys_of(statement.plan))
+    if statement.on_close:
+        named = on_close(named, known.catalog)
     view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
     return replace(view, parameters=parameters) if parameters else view
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from everview.circuit.circuit import Circuit
 from everview.codes import decode
+from everview.later import Later
 from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.plan.node import Plan
@@ -21,6 +22,9 @@ from everview.zset.shown import as_changes
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.past import past_rows
+else:
+    past_rows = Later("everview.database.past", "past_rows")
 
 
 class Holdings:
@@ -47,6 +51,8 @@ class Holdings:
     def contents_now(self, name: str) -> Batch:
         """The contents of a relation; of a table, with what the open transaction has changed so far."""
         tx, relations = self._core.access.open, self._core.definitions.relations
+        if name not in relations and " VERSION AS OF " in name and (past := past_rows(self._core, name)) is not None:
+            return past
         if tx is not None and name in relations:
             return tx.contents(relations[name])
         return self.contents_of(name)

@@ -78,7 +78,7 @@ def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NO
     """Run the statements of a text, one after the other, and return the result of the last one."""
     result = None
     for piece, share in _pieces(text, dialect, given):
-        known = ReadableDatabase(database.catalog)
+        known = ReadableDatabase(database.catalog, core=database)
         for statement in bind(piece, known, dialect, share):
             with moment(dt.datetime.now(dt.UTC)):
                 result = _run(database, statement, known)
@@ -231,6 +231,7 @@ def _create_table(db: Core, statement: CreateTable) -> None:
         constraints=statement.constraints,
         generated=statement.generated,
         comments=statement.comments,
+        watermark=statement.watermark,
     )
     rows = None if statement.query is None else db.holdings.answered(statement.query)
     if rows is None:

@@ -28,7 +28,7 @@ from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
 from everview.errors import DefinitionError, TransactionError, WrongArity, WrongType, shown
 from everview.later import Later
-from everview.plan.timed import CLOCK
+from everview.plan.timed import CLOCK, is_watermark
 from everview.runtimes.embedded.relation import KeptTable, Pending
 from everview.runtimes.loops import Cells
 from everview.scalars.expressions import Now
@@ -211,6 +211,19 @@ class OpenTransaction:
         relation = self._database.definitions.relations[table]
         self._add(relation, rows)
 
+    @property
+    def changing(self) -> tuple[str, ...]:
+        """The tables that change."""
+        return tuple(self._pending)
+
+    def pending(self, relation: KeptTable) -> Pending:
+        """The change of a table so far."""
+        return self._pending_of(relation)
+
+    def become_pending(self, relation: KeptTable, pending: Pending) -> None:
+        """Let a table change in this way, and not as it was to."""
+        self._pending[relation.name] = pending
+
     def contents(self, relation: KeptTable) -> Batch:
         """What a table holds after what has been changed so far."""
         return relation.rows(self._run.state, self._pending.get(relation.name))
@@ -277,6 +290,8 @@ class OpenTransaction:
             )
         if definition.name == CLOCK:
             raise DefinitionError(f'"{CLOCK}" is the clock of views', hint="db.advance(now=…) moves it")
+        if is_watermark(definition.name):
+            raise DefinitionError(f'"{definition.name}" moves by itself', hint="insert a later row into the table")
         if definition.fed and not self.feeding:
             raise DefinitionError(
                 f'table "{definition.name}" follows a source', hint="change it there, and then db.poll()"

@@ -14,11 +14,15 @@ from everview.blocks import Block
 from everview.database.transaction import Inner, OpenTransaction
 from everview.doors import doors, inside
 from everview.errors import TransactionError
+from everview.later import Later
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes, has_moments
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.watermarks import judge
+else:
+    judge = Later("everview.database.watermarks", "judge")
 
 T = TypeVar("T")
 
@@ -177,6 +181,8 @@ class Transactions:
             core.definitions.carried.hand_to(tx)
         if core.clock.ticking:
             core.clock.tick(tx)
+        if core.definitions.catalog.watermarked:
+            judge(core, tx)
         core.run.advance(tx.cells(), tx.mark, tx.offsets, partial(self._counted, tx))
         if core.saving.every:
             core.saving.after_tick()

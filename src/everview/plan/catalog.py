@@ -13,8 +13,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, Protocol
 
+from everview.errors import DefinitionError
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan
 from everview.scalars.expressions import Expression, Order
@@ -117,6 +119,10 @@ class Readable(Protocol):
         """The plan that reads a relation."""
         relation = self.relation(name)
         return Scan(name, relation) if isinstance(relation, Schema) else relation
+
+    def as_of(self, name: str, when: int | datetime) -> Plan:
+        """The plan that reads a relation as it was at an epoch, or at a moment."""
+        raise DefinitionError(f"{name} is not read as of an earlier time here", hint="ask a database by SELECT")
 
     def key(self, name: str) -> tuple[str, ...]:
         """The columns that tell a relation's rows apart; none if it may hold a row twice, or nobody knows."""

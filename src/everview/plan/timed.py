@@ -9,7 +9,7 @@ would change with every row at every moment, and is refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from everview.errors import DefinitionError
@@ -20,8 +20,9 @@ from everview.plan.node import Plan
 from everview.plan.nodes import During, Filter, Join, Scan, Union
 from everview.plan.outers import is_subquery
 from everview.plan.references import free_references
-from everview.plan.typing import call
+from everview.plan.typing import call, literal
 from everview.scalars.expressions import FALSE, Call, Expression, Now, columns_of, moved, walk
+from everview.scalars.kinds import DAY_TIME
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -33,6 +34,44 @@ else:
 
 CLOCK: Final = "now()"  # the name of the relation
 CLOCK_SCHEMA: Final = Schema.parse("now TIMESTAMP NOT NULL")
+
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A promise about a table: no row comes or goes whose ``column`` is more than ``delay`` before the latest so far."""
+
+    column: str
+    delay: int  # microseconds
+
+    def __str__(self) -> str:
+        return f"{self.column} - {literal(self.delay, DAY_TIME)}" if self.delay else self.column
+
+
+def watermark_of(table: str) -> str:
+    """The name of the relation of a table's watermark: one row, of one column that is named as the table's time."""
+    return f"watermark({table})"
+
+
+def late_of(table: str) -> str:
+    """The name of the table of the rows that came to a table too late."""
+    return f"late({table})"
+
+
+def is_watermark(name: str) -> bool:
+    """Whether a relation is the watermark of a table."""
+    return name.endswith(")") and name.startswith(watermark_of("")[:-1])
+
+
+def tells_time(name: str) -> bool:
+    """Whether a relation is a clock, which never goes back: that of views, or a watermark."""
+    return name == CLOCK or is_watermark(name)
+
+
+def is_companion(name: str) -> bool:
+    """Whether a relation belongs to a table with a watermark, and is named after it."""
+    return is_watermark(name) or (name.endswith(")") and name.startswith(late_of("")[:-1]))
+
 
 _WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -65,6 +66,9 @@ class With(Readable):
 
     def relation(self, name: str) -> Schema | Plan:
         return self.made[name] if name in self.made else self.catalog.relation(name)
+
+    def as_of(self, name: str, when: int | datetime) -> Plan:
+        return self.catalog.as_of(name, when)
 
     def given(self, scan: Scan) -> Scan:
         return self.catalog.given(scan)
@@ -226,6 +230,9 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     if any(is_information(table) for table in node.find_all(exp.Table)):
         hint = "definitions change without a change of any table; ask by SELECT"
         raise context.unsupported("information_schema in a view", node, hint)
+    if any(table.args.get("version") is not None for table in node.find_all(exp.Table)):
+        hint = "a view follows its tables as they change; ask by SELECT, or CREATE TABLE … AS SELECT"
+        raise context.unsupported("AS OF in a view", node, hint)
     if node.expression is None:
         raise context.error("a view of what?", node, "write CREATE VIEW v AS SELECT …")
     bound = complete(node.expression, context)
@@ -238,7 +245,10 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     order = bound.order if kept else ()
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
     made = st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
-    return replace(made, parameters=dict(context.parameters))
+    emits = bool(node.expression.meta.get("emit"))
+    if emits and not made.materialized:
+        raise context.error("a plain view emits nothing", node, "write CREATE MATERIALIZED VIEW")
+    return replace(made, parameters=dict(context.parameters), on_close=emits)
 
 
 def _view_names(node: exp.Expr, bound: Bound, context: QueryContext) -> tuple[str, ...]:

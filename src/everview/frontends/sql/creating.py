@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.dialect import WatermarkOf
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
@@ -16,9 +17,11 @@ from everview.frontends.sql.schemas import stored_name
 from everview.frontends.sql.types import type_of
 from everview.later import Later
 from everview.plan.node import unique
+from everview.plan.timed import Watermark
 from everview.plan.typing import cast
-from everview.scalars.expressions import Expression
-from everview.types import Field, Schema, Type, unknown_name
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.kinds import DAY, DAY_TIME, MICROS
+from everview.types import DATE, TIMESTAMP, Field, Schema, Type, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql.constraints import (
@@ -43,7 +46,10 @@ else:
     unique_of = Later("everview.frontends.sql.constraints", "unique_of")
 
 OF_COLUMNS = "there are PRIMARY KEY, NOT NULL, DEFAULT, CHECK, UNIQUE, REFERENCES, GENERATED ALWAYS AS and COMMENT"
-OF_TABLES = "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…) and FOREIGN KEY (a) REFERENCES t (a)"
+OF_TABLES = (
+    "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…), FOREIGN KEY (a) REFERENCES t (a) "
+    "and WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES"
+)
 NO_SEQUENCE = "number the rows where they come from: a view must give the same answer when rows go and come again"
 
 
@@ -79,6 +85,7 @@ class NewTable:
     keys: list[list[str]] = field(default_factory=list[list[str]])
     defaults: dict[str, Expression] = field(default_factory=dict[str, Expression])
     comments: dict[str, str] = field(default_factory=dict[str, str])  # of columns; that of the table by ""
+    watermark: exp.Expr | None = None
 
     @property
     def base(self) -> str:
@@ -120,7 +127,35 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
         raise context.error("two primary keys", node, "write PRIMARY KEY (a, b)")
     schema, key = keyed(table.fields, table.keys, node, context)
     made = st.CreateTable(text, name, schema, key, table.defaults, *flags, comments=table.comments)
+    if table.watermark is not None:
+        made = replace(made, watermark=watermark(table.watermark, schema, context))
     return constrained(made, table, node, context)
+
+
+def watermark(node: exp.Expr, schema: Schema, context: QueryContext) -> Watermark:
+    """``WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES``: a column of moments, and how late they may be."""
+    by_name = {fold(f.name): f for f in schema}
+    if fold(node.name) not in by_name:
+        raise unknown_name("column", node.name, schema.names)
+    time, value = by_name[fold(node.name)], node.expression
+    if time.type not in (TIMESTAMP, DATE):
+        raise context.error(f"a watermark for {time.name}, which is {time.type}", node, "it is for TIMESTAMP or DATE")
+    moment, delay = (value.this, value.expression) if isinstance(value, exp.Sub) else (value, None)
+    if not isinstance(moment, exp.Column) or fold(moment.name) != fold(time.name):
+        raise context.error(
+            "a watermark is the column, or earlier by a constant", node, f"write {time.name} - INTERVAL 5 MINUTES"
+        )
+    late = 0 if delay is None else _delay(delay, node, context)
+    if time.type == DATE and late % MICROS["day"]:
+        raise context.error("the watermark of a DATE is whole days earlier", node, "write INTERVAL 1 DAY")
+    return Watermark(time.name, late)
+
+
+def _delay(node: exp.Expr, around: exp.Expr, context: QueryContext) -> int:
+    given = expression(node, Site(context, Scope(), "WATERMARK"))
+    if not isinstance(given, Literal) or given.type not in (DAY, DAY_TIME) or given.value < 0:
+        raise context.error("how late rows may be is written down", around, "as in INTERVAL 5 MINUTES; months vary")
+    return int(given.value)
 
 
 def constrained(made: st.CreateTable, table: NewTable, node: exp.Expr, context: QueryContext) -> st.CreateTable:
@@ -149,7 +184,7 @@ def _keys_beside_query(named: exp.Expr, context: QueryContext) -> list[list[str]
     table = NewTable("", [], {})
     for part in parts:
         constraint_of_table(part, table, context)
-        if table.constraints:
+        if table.constraints or table.watermark is not None:
             hint = "make the table first, and then INSERT INTO it what the query gives"
             raise context.unsupported(f"{part.sql('spark')[:60]} beside a query", part, hint)
     return table.keys
@@ -226,6 +261,10 @@ def constraint_of_table(node: exp.Expr, table: NewTable, context: QueryContext) 
     if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
         inner, name = node.expressions[0], node.name
     match inner:
+        case WatermarkOf():
+            if table.watermark is not None:
+                raise context.error("two watermarks of a table", node, "one column is the time of its rows")
+            table.watermark = inner
         case exp.PrimaryKey():
             context.only(inner, "expressions", "include")
             table.keys.append([part.name for part in inner.expressions])

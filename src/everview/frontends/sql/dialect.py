@@ -29,7 +29,30 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
 
 def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
     """The tokens of a text as Spark reads them: strings by its rules, words as names where only a name can stand."""
-    return _names(_strings(tokens, text))
+    return _names(_emitting(_strings(tokens, text)))
+
+
+EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+_ENDING = T.SERDE_PROPERTIES  # a kind of token that nothing else reads
+
+
+def _emitting(tokens: list[Token]) -> list[Token]:
+    """The tokens with ``EMIT ON WINDOW CLOSE`` at the end of a statement as one, which is no name of a table."""
+    for first in range(len(tokens) - len(EMIT) + 1):
+        last = first + len(EMIT)
+        if tokens[first].text.upper() != "EMIT" or tokens[first].token_type == T.IDENTIFIER:
+            continue
+        words = tuple(token.text.upper() for token in tokens[first:last])
+        if words == EMIT and (last == len(tokens) or tokens[last].token_type == T.SEMICOLON):
+            one = _token(tokens[last - 1], _ENDING, " ".join(EMIT), tokens[first].start)
+            return [*tokens[:first], one, *_emitting(tokens[last:])]
+    return tokens
+
+
+class WatermarkOf(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
+    """``WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES`` beside the columns of a table."""
+
+    arg_types = {"this": True, "expression": True}  # noqa: RUF012
 
 
 def _strings(tokens: list[Token], text: str) -> list[Token]:
@@ -210,6 +233,23 @@ class PlainParser(PipeParser):
     } | dict.fromkeys(("TUMBLE", "HOP", "SESSION"), lambda self: self.window_function())
     ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
+
+    def _parse_constraint(self) -> exp.Expr | None:
+        """A constraint of a table; or its watermark, which is no name of a column if FOR follows."""
+        if self._curr.text.upper() != "WATERMARK" or self._next.token_type != T.FOR:
+            return super()._parse_constraint()
+        self._advance(2)
+        column = self._present(self._parse_id_var())
+        if not self._match(T.ALIAS):
+            self.raise_error("write WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES")
+        return self.expression(WatermarkOf(this=column, expression=self._present(self._parse_disjunction())))
+
+    def _parse_ddl_select(self) -> exp.Expr | None:
+        """The query of a view, and what follows it."""
+        query = super()._parse_ddl_select()
+        if query is not None and self._match(_ENDING):
+            query.meta["emit"] = True
+        return query
 
     def window_function(self) -> exp.Expr:
         """``TUMBLE(TABLE t [PARTITION BY k], DESCRIPTOR(ts), …)``: the table, its keys, the column, and the rest."""

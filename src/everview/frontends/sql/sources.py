@@ -27,10 +27,12 @@ from everview.types import BIGINT, Field, Schema, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql import pivots, unpivots
+    from everview.frontends.sql.as_of import as_of
     from everview.frontends.sql.event_windows import windowed_table
     from everview.frontends.sql.macros import expanded_table
     from everview.frontends.sql.showing import information
 else:
+    as_of = Later("everview.frontends.sql.as_of", "as_of")
     pivots = Later("everview.frontends.sql.pivots")
     unpivots = Later("everview.frontends.sql.unpivots")
     windowed_table = Later("everview.frontends.sql.event_windows", "windowed_table")
@@ -87,7 +89,7 @@ def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | No
 
 
 def _table(node: exp.Table, context: QueryContext) -> NamedRows:
-    context.only(node, "this", "alias", "joins", "pivots", "db", "catalog")
+    context.only(node, "this", "alias", "joins", "pivots", "db", "catalog", "version")
     if isinstance(node.this, exp.Func):
         rows = _table_function(node.this, node.args.get("alias"), context)
     else:
@@ -122,6 +124,10 @@ def relation(node: exp.Table, context: QueryContext) -> Bound:
         return cte
     known = list(context.catalog.names())
     stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
+    version = node.args.get("version")
+    if version is not None:
+        plan = as_of(version, stored or name, context)  # it may have been dropped since
+        return Bound(plan, plan.schema.names)
     if stored is None:
         raise unknown_name("table or view", short(name), [*known, *context.ctes] or ["none yet"])
     plan = context.catalog.scan(stored)

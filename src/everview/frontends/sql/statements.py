@@ -11,6 +11,7 @@ from everview.frontends.sql.parameters import ParameterValues
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
+from everview.plan.timed import Watermark
 from everview.scalars.expressions import Expression, Literal, Order
 from everview.types import Field, Schema, Type
 
@@ -43,6 +44,7 @@ class CreateTable(Statement):
     constraints: tuple[TableConstraint, ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict[str, str])
     comments: Mapping[str, str] = field(default_factory=dict[str, str])
+    watermark: Watermark | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class CreateView(Statement):
     order: Order = ()
     dialect: str = "spark"
     parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # the values in its text
+    on_close: bool = False  # whether a row is there once it cannot change any more
 
     @property
     def given(self) -> dict[str, Literal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
@@ -12,8 +12,15 @@ from everview.circuit.program import Program
 from everview.circuit.rewrite import NodeRules, rewrite
 from everview.errors import EverviewError, FunctionError, shown
 from everview.kernels.threads import keep_to
+from everview.later import Later
+from everview.plan.timed import tells_time
 from everview.runtimes.tables import Table, with_tombstones
 from everview.types import unknown_name
+
+if TYPE_CHECKING:
+    from everview.lowering.expiry import expiring
+else:
+    expiring = Later("everview.lowering.expiry", "expiring")
 
 MOST_SHARDS: Final = 4096
 
@@ -50,6 +57,8 @@ def prepared(
         if name not in circuit.sources:
             raise unknown_name("source", name, circuit.sources)
     incremental = circuit if as_is else incrementalize(circuit)
+    if not as_is and any(tells_time(name) for name in circuit.sources):
+        incremental = expiring(incremental)
     if as_is and any(table.tombstones for table in tables.values()):
         incremental = rewrite(circuit, NodeRules(), checked=True)  # which gets sources that a user's has not
     return Program(incremental, shards, with_tombstones(incremental, tables), reuse=reuse)

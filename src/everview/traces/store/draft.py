@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from time import time_ns
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ class Draft:
     replaces: Sequence[Replace]
     offsets: str = "{}"  # JSON, as is the metadata
     meta: str = "{}"
+    at: int | None = None  # when it was made, in microseconds since 1970; None if the epoch is there already
 
     @classmethod
     def of(
@@ -52,6 +54,7 @@ class Draft:
             replaces,
             json_of(offsets, "the source offsets") if offsets else "{}",
             json_of(meta, "the metadata") if meta else "{}",
+            time_ns() // 1000,
         )
 
     @property
@@ -68,7 +71,7 @@ class Draft:
             each if each.new is None or isinstance(each.new, SliceRef) else each._replace(new=add(*each[:2], each.new))
             for each in self.replaces
         ]
-        return Draft(self.epoch, replaces, self.offsets, self.meta)
+        return Draft(self.epoch, replaces, self.offsets, self.meta, self.at)
 
     def change(self, next_id: int) -> StateChange:
         """The change that a commit makes, if all of its slices are placed."""
@@ -77,7 +80,7 @@ class Draft:
             assert ref is None or isinstance(ref, SliceRef), "every slice is placed"
             edits.append(Edit(name, shard, old, None if ref is None else ManifestEntry(next_id, ref)))
             next_id += ref is not None
-        return StateChange(self.epoch, tuple(edits), _read(self.offsets), _read(self.meta))
+        return StateChange(self.epoch, tuple(edits), _read(self.offsets), _read(self.meta), self.at)
 
     def record(self, next_id: int, start: int) -> tuple[bytes, RecordedChange]:
         """The record that will lie at byte `start` of the log, its arrays inside, and the commit as it says it."""
@@ -95,8 +98,10 @@ class Draft:
             next_id += new is not None
             rows.append(row)
             texts.append(_text(row))
-        text = f'{{"edits":[{",".join(texts)}],"offsets":{self.offsets},"meta":{self.meta}}}'.encode()
-        recorded = RecordedChange(self.epoch, rows, start + HEAD + len(text), _read(self.offsets), _read(self.meta))
+        at = "" if self.at is None else f',"at":{self.at}'
+        text = f'{{"edits":[{",".join(texts)}],"offsets":{self.offsets},"meta":{self.meta}{at}}}'.encode()
+        data_at, said = start + HEAD + len(text), (_read(self.offsets), _read(self.meta))
+        recorded = RecordedChange(self.epoch, rows, data_at, *said, self.at)
         return framed(RecordKind.COMMIT, self.epoch, text, data), recorded
 
 

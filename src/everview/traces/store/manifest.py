@@ -79,6 +79,7 @@ class StateChange:
     edits: tuple[Edit, ...] = ()
     offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    at: int | None = None  # when it was committed, in microseconds since 1970
 
     @classmethod
     def from_record(cls, record: LogRecord) -> Self:
@@ -86,7 +87,7 @@ class StateChange:
         recorded = RecordedChange(
             record.epoch, document["edits"], record.data_at, document["offsets"], document["meta"]
         )
-        return cls(record.epoch, recorded.edits, recorded.offsets, recorded.meta)
+        return cls(record.epoch, recorded.edits, recorded.offsets, recorded.meta, document.get("at"))
 
 
 class RecordedChange(NamedTuple):
@@ -101,6 +102,7 @@ class RecordedChange(NamedTuple):
     data_at: int
     offsets: Mapping[str, Any]
     meta: Mapping[str, Any]
+    at: int | None = None
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -108,7 +110,7 @@ class RecordedChange(NamedTuple):
 
     @property
     def change(self) -> StateChange:
-        return StateChange(self.epoch, self.edits, self.offsets, self.meta)
+        return StateChange(self.epoch, self.edits, self.offsets, self.meta, self.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,7 @@ class Manifest:
     offsets: Mapping[str, Any] = field(default_factory=dict[str, Any])
     meta: Mapping[str, Any] = field(default_factory=dict[str, Any])
     next_id: int = 1
+    at: int | None = None  # when the epoch was committed, in microseconds since 1970, if that is known
 
     def entries(self) -> Iterator[ManifestEntry]:
         for entries in self.slices.values():
@@ -136,10 +139,11 @@ class Manifest:
         >>> later.epoch, [entry.id for entry in later.slices["edges", 0]], later.offsets, later.next_id
         (2, [2], {'log': 10}, 3)
         """
-        epoch, next_id = self.epoch, self.next_id
+        epoch, next_id, at = self.epoch, self.next_id, self.at
         offsets, meta = dict(self.offsets), dict(self.meta)
         edited: dict[Key, list[ManifestEntry]] = {}
         for change in changes:
+            at = change.at if change.at is not None or change.epoch != epoch else at
             epoch = change.epoch
             offsets.update(change.offsets)
             meta.update(change.meta)
@@ -152,7 +156,7 @@ class Manifest:
         slices = {**self.slices, **{key: tuple(entries) for key, entries in edited.items()}}
         for key in [key for key, entries in edited.items() if not entries]:
             del slices[key]
-        return Manifest(epoch, self.plan, slices, offsets, meta, next_id)
+        return Manifest(epoch, self.plan, slices, offsets, meta, next_id, at)
 
     def moved(self, places: Mapping[int, SliceRef]) -> Manifest:
         """The same slices, those with these ids lying elsewhere."""
@@ -177,6 +181,7 @@ class Manifest:
             "offsets": dict(self.offsets),
             "meta": dict(self.meta),
             "next": self.next_id,
+            **({} if self.at is None else {"at": self.at}),
         }
 
     @classmethod
@@ -193,6 +198,7 @@ class Manifest:
             document["offsets"],
             document["meta"],
             document["next"],
+            document.get("at"),
         )
 
 

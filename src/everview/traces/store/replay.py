@@ -147,6 +147,23 @@ def epochs(layout: StatePaths) -> tuple[int, ...]:
     return tuple(readable)
 
 
+def times(layout: StatePaths) -> dict[int, int]:
+    """When epochs that can be opened were committed, in microseconds since 1970; oldest first.
+
+    Epochs of a state that was written before commits had times are missing.
+    """
+    readable, found = set(epochs(layout)), dict[int, int]()
+    for path in layout.generations():
+        try:
+            for record in records(path, path.read_bytes()):
+                at = record.document.get("at")
+                if at is not None and record.epoch in readable:
+                    found[record.epoch] = at
+        except (CorruptState, FileNotFoundError):
+            continue
+    return dict(sorted(found.items()))
+
+
 def _readable(path: Path) -> list[int]:
     """The epochs of a log, up to the first damage; none if a vacuum has just removed the log."""
     epochs: list[int] = []

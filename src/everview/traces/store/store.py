@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,7 +45,7 @@ from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
 from everview.traces.store.manifest import Fingerprints, Manifest
 from everview.traces.store.reader import Reader, State, attach
 from everview.traces.store.record import RecordKind, encode
-from everview.traces.store.replay import epochs, log_of, replay
+from everview.traces.store.replay import epochs, log_of, replay, times
 from everview.traces.store.segment import SegmentWriter, require_segments
 from everview.traces.store.slices import Array, SliceRef, damaged
 from everview.traces.store.standing import Standing
@@ -168,6 +169,14 @@ class Store(State):
         layout.refresh()
         require_state(layout)
         return epochs(layout)
+
+    @staticmethod
+    def times(path: str | Path) -> dict[int, datetime]:
+        """The epochs that can be opened, each with the time at which it was committed, in UTC."""
+        layout = StatePaths(Path(path))
+        require_state(layout)
+        start = datetime(1970, 1, 1, tzinfo=UTC)
+        return {epoch: start + timedelta(microseconds=at) for epoch, at in times(layout).items()}
 
     @classmethod
     def rewind(cls, path: str | Path, epoch: int, files: FileSystem | None = None) -> None:

@@ -1,0 +1,80 @@
+"""``EMIT ON WINDOW CLOSE``: views whose rows come once they are final, and never change after that.
+
+A row is final when a column of it is before what the watermarks promise of rows to come. So the view is a `During`: its
+clock is that promise, an expression of the watermarks, and a row is there once the clock has passed its column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.incrementalize import incrementalize
+from everview.circuit.nodes import Sink, Source
+from everview.database.catalog import Catalog, Streams
+from everview.errors import DefinitionError
+from everview.lowering.promises import TIMES, Bound, Promise, promises
+from everview.plan.catalog import NamedPlan
+from everview.plan.node import Plan
+from everview.plan.nodes import During, Filter, Join, Project, Scan
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import Column, Expression, moved
+from everview.scalars.kinds import DAY_TIME
+from everview.types import DATE, INTEGER
+
+
+def on_close(named: NamedPlan, catalog: Catalog) -> NamedPlan:
+    """The view with each row from when on it is final."""
+    circuit = Circuit()
+    tables = {name: circuit.source(name, table.schema) for name, table in catalog.tables.items()}
+    stream = Streams(circuit, catalog, tables).of_plan(named.optimized).under(named.schema)
+    circuit.sink(named.name, stream)
+    incremental = incrementalize(circuit)
+    sink = incremental[incremental.sinks[named.name]]
+    assert isinstance(sink, Sink), "a view has a sink"
+    known = promises(incremental)[sink.input].fields
+    times = [(field, bound) for field, bound in known.items() if named.schema.types[field] in TIMES]
+    if not times:
+        raise DefinitionError(
+            f"view {named.name} emits on window close, and no watermark says when its rows are final",
+            hint="group by a window of a column that has a WATERMARK, and select its start or end",
+        )
+    field, bound = min(times, key=lambda time: (len(time[1]), time[0]))
+    clock, tables_read = _clock(incremental, bound)
+    return replace(
+        named,
+        plan=_closed(named.plan, field, clock),
+        optimized=_closed(named.optimized, field, clock),
+        reads=tuple(dict.fromkeys((*named.reads, *tables_read))),
+    )
+
+
+def _clock(circuit: Circuit, bound: Bound) -> tuple[Plan, list[str]]:
+    """The relation of the moment before which rows are final, once all of its watermarks are known."""
+    clock: Plan | None = None
+    earliest: list[Expression] = []
+    names: list[str] = []
+    for promise in bound:
+        scan = _scan(circuit, promise)
+        place = 0 if clock is None else len(clock.schema)
+        names.append(scan.relation)
+        earliest.append(moved(promise.at_least, lambda _, place=place: place))
+        clock = scan if clock is None else Join(clock, scan, "inner", None)
+    assert clock is not None, "a bound has a promise"
+    value = earliest[0] if len(earliest) == 1 else call("least", *earliest)
+    return Project(clock, (value,), ("closed",)), names
+
+
+def _scan(circuit: Circuit, promise: Promise) -> Scan:
+    source = circuit[promise.clock]
+    assert isinstance(source, Source), "promises of views come from watermarks"
+    return Scan(source.name, source.schema)
+
+
+def _closed(plan: Plan, field: int, clock: Plan) -> Plan:
+    time = plan.columns[field]
+    known = Filter(plan, call("is_not_null", time)) if time.nullable else plan
+    time = known.columns[field]
+    assert isinstance(time, Column), "a plan's columns are columns"
+    after = call("date_add", time, literal(1, INTEGER)) if time.type == DATE else call("add", time, literal(1, DAY_TIME))
+    return During(known, clock, after)

@@ -1,0 +1,343 @@
+"""Traces that drop what can never be read again.
+
+A trace is read by the keys of changes. If something is promised of a time in all changes to come (see
+`everview.lowering.promises`), then the rows of the trace that only earlier changes could have found are of no use any
+more, and they go as the watermark passes. Answers stay what they are; a trace for which there is no such proof is kept
+whole, and `growth` says why.
+
+A stream ``x`` whose traces expire is kept as ``kept = x + z⁻¹(expired(kept))``, in the order of its time, and the traces
+are of ``kept``. Operators still get the changes of ``x`` alone: that a row expires is no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Source, inputs_of, reads_of
+from everview.circuit.rewrite import Copy, rewired
+from everview.circuit.stream import Stream, StreamTrace
+from everview.lowering.distances import Distance, demanded
+from everview.lowering.promises import (
+    NO_FACTS,
+    TIMES,
+    Bound,
+    Facts,
+    Known,
+    Promise,
+    earlier,
+    either,
+    group_fields,
+    of_side,
+    promises,
+    reached,
+)
+from everview.lowering.rows import picked, projected
+from everview.operators.announce import Announce
+from everview.operators.arrange import Arrange
+from everview.operators.asof import AsofIncremental, Toward
+from everview.operators.by_state import OverChanges
+from everview.operators.due import DueIncremental
+from everview.operators.exchange import Exchange
+from everview.operators.expired import Expired
+from everview.operators.index import Index
+from everview.operators.join import LEFT, RIGHT, JoinIncremental
+from everview.operators.linear import Map, Plus, Project
+from everview.operators.operator import Layout, Moment
+from everview.operators.semijoin import SemijoinIncremental
+from everview.plan.timed import CLOCK, tells_time
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import Call, Column, Expression, Literal
+from everview.scalars.kinds import DAY_TIME
+from everview.types import TIMESTAMP
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When rows of a trace expire: once a field is before a bound."""
+
+    field: int
+    bound: Bound
+
+    def says(self, circuit: Circuit, trace: int) -> str:
+        """In words which rows are dropped."""
+        name = circuit.layout(trace).schema.names[self.field]
+        name = "their time" if name.startswith("computed ") else name
+        return f"{name} < {' and '.join(shown(promise.at_least) for promise in self.bound)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one reader of a trace leaves unread: rows with one of these fields before its bound."""
+
+    reader: int
+    trace: int
+    unread: Facts
+
+
+def expiring(circuit: Circuit) -> Circuit:
+    """An incremental circuit whose traces drop what promises prove is never read again."""
+    expiries = _expiries(circuit)
+    if not expiries:
+        return circuit
+    kept: dict[int, Stream] = {}
+
+    def apply(copy: Copy, node: Apply) -> Stream:
+        if copy.old is not circuit:
+            return copy.unchanged(node)
+        if copy.here in expiries:
+            kept[copy.here] = _kept(copy, node, expiries[copy.here])
+            (changes,) = copy.inputs(node)
+            return changes
+        traces = [StreamTrace(kept.get(read.node, copy.at[read.node]), read.moment) for read in node.reads]
+        return copy.new.place(node.operator, copy.inputs(node), traces)
+
+    after = {node_id: [promise.clock for promise in expiry.bound] for node_id, expiry in expiries.items()}
+    new, _ = rewired(circuit, apply, (), after)
+    new.incremental = circuit.incremental
+    return new
+
+
+# -- which rows a trace can do without
+
+
+def _expiries(circuit: Circuit) -> dict[int, Expiry]:
+    by_trace: dict[int, list[Facts]] = {}
+    for reading in readings(circuit):
+        by_trace.setdefault(reading.trace, []).append(reading.unread)
+    found: dict[int, Expiry] = {}
+    for trace, unread in by_trace.items():
+        expiry = _common(circuit, trace, unread)
+        if expiry is not None and _can_be_kept(circuit, trace):
+            found[trace] = expiry
+    return found
+
+
+def _common(circuit: Circuit, trace: int, unread: Sequence[Facts]) -> Expiry | None:
+    """The time by which all readers of a trace leave rows unread: the one with the simplest bound."""
+    types = circuit.layout(trace).schema.types
+    bounds = {f: either(facts.get(f) for facts in unread) for f in unread[0] if types[f] in TIMES}
+    known = [Expiry(f, bound) for f, bound in bounds.items() if bound is not None]
+    return min(known, key=lambda expiry: (len(expiry.bound), expiry.field), default=None)
+
+
+def _can_be_kept(circuit: Circuit, trace: int) -> bool:
+    """Whether rows can be indexed once more as the trace has them."""
+    return isinstance(_input(circuit, trace), Index) or not circuit.layout(trace).by_value
+
+
+def _input(circuit: Circuit, trace: int) -> object:
+    (given,) = inputs_of(circuit[trace])
+    assert given is not None, "a checked circuit is connected"
+    node = circuit[given]
+    return node.operator if isinstance(node, Apply) else None
+
+
+def readings(circuit: Circuit) -> Iterator[Reading]:
+    """Every reading of a trace of the root, with what it leaves unread."""
+    known, near = promises(circuit), demanded(circuit)
+    for node_id, node in enumerate(circuit):
+        if not isinstance(node, Apply) or not node.reads:
+            continue
+        unread = _unread(circuit, node_id, node, known, near.get(node_id, ()))
+        for read, facts in zip(reads_of(node), unread, strict=True):
+            yield Reading(node_id, read.node, facts)
+
+
+def _unread(
+    circuit: Circuit, node_id: int, node: Apply, known: Mapping[int, Known], near: Sequence[Distance]
+) -> Sequence[Facts]:
+    """For each trace that a node reads, the bounds of rows that no change to come finds."""
+    given = [known[i].fields if i is not None else NO_FACTS for i in node.inputs]
+    match node.operator:
+        case OverChanges() as operator:
+            groups = {f: either(facts.get(f) for facts in given) for f in range(group_fields(operator))}
+            return [_without_none(groups)] * len(node.reads)
+        case JoinIncremental() as operator:
+            return [_unmet(circuit, node_id, operator, side, known, near) for side in (LEFT, RIGHT)]
+        case SemijoinIncremental() as operator:
+            keys = range(operator.left.key)
+            found = _without_none({f: given[1].get(f) for f in keys})
+            looked_up = _without_none({f: either([given[0].get(f), given[1].get(f)]) for f in keys})
+            return [found, looked_up]
+        case AsofIncremental() as operator:
+            return _unmatched(operator, *given)
+        case DueIncremental():
+            return [_passed(circuit, node), NO_FACTS]
+        case _:
+            return [NO_FACTS] * len(node.reads)
+
+
+def _without_none(bounds: Mapping[int, Bound | None]) -> Facts:
+    return {f: bound for f, bound in bounds.items() if bound is not None}
+
+
+def _unmet(
+    circuit: Circuit,
+    join: int,
+    operator: JoinIncremental,
+    side: int,
+    known: Mapping[int, Known],
+    near: Sequence[Distance],
+) -> Facts:
+    """One side's rows are found by changes of the other with the same key, and at no greater distance."""
+    bounds = {f: of_side(circuit, known, join, 1 - side, f) for f in range(operator.left.key)}
+    for distance in near:
+        if distance.side == side and bounds.get(distance.field) is None:
+            partner = of_side(circuit, known, join, 1 - side, distance.other)
+            bounds[distance.field] = earlier(partner, distance.micros)
+    return _without_none(bounds)
+
+
+def _unmatched(operator: AsofIncremental, left: Facts, right: Facts) -> Sequence[Facts]:
+    """Left rows are found by changes of right rows that reach them; right rows by left rows within the tolerance."""
+    keys, at = range(operator.left.key), operator.left.key
+    lefts = {f: right.get(f) for f in keys}
+    rights = {f: either([left.get(f), right.get(f)]) for f in keys}
+    lefts[at] = reached(operator, right.get(at))
+    if operator.tolerance is not None and operator.left.schema.fields[at].type == TIMESTAMP:
+        changed = [left.get(at), reached(operator, right.get(at))]
+        if operator.toward is Toward.BACKWARD:
+            rights[at] = either(earlier(bound, operator.tolerance) for bound in changed)
+        elif operator.toward is Toward.FORWARD:
+            rights[at] = either(changed)
+    if operator.toward is Toward.NEAREST:
+        lefts[at] = None
+    return [_without_none(lefts), _without_none(rights)]
+
+
+def _passed(circuit: Circuit, node: Apply) -> Facts:
+    """Rows whose moment has come are not looked up any more, as the clock of views and watermarks never go back."""
+    given = node.inputs[1]
+    at = given
+    while at is not None:
+        below = circuit[at]
+        if isinstance(below, Source):
+            if not tells_time(below.name):
+                return NO_FACTS
+            (time,) = circuit.layout(_below_trace(circuit, given)).schema.fields
+            if time.type != TIMESTAMP:
+                return NO_FACTS
+            now = Column(0, "now()" if below.name == CLOCK else below.name, TIMESTAMP, nullable=False)
+            later = call("add", now, literal(1, DAY_TIME))
+            return {0: (Promise(_below_trace(circuit, given), later),)}
+        if not isinstance(below, Apply) or not isinstance(
+            below.operator, Announce | Index | Arrange | Map | Project | Exchange
+        ):
+            return NO_FACTS
+        (at,) = below.inputs
+    return NO_FACTS
+
+
+def _below_trace(circuit: Circuit, at: int | None) -> int:
+    """The stream of a clock before it is announced to all shards, indexed and kept."""
+    assert at is not None, "a checked circuit is connected"
+    node = circuit[at]
+    if isinstance(node, Apply) and isinstance(node.operator, Announce | Index | Arrange):
+        return _below_trace(circuit, node.inputs[0])
+    return at
+
+
+# -- the circuit of a trace that expires
+
+
+def _kept(copy: Copy, node: Apply, expiry: Expiry) -> Stream:
+    """The trace of what is kept, in place of an `Arrange` of all."""
+    trace = node.operator
+    assert isinstance(trace, Arrange), "traces are of Arrange"
+    (given,) = node.inputs
+    assert given is not None, "a checked circuit is connected"
+    says = expiry.says(copy.old, copy.here)
+    below = copy.old[given]
+    if isinstance(below, Apply) and isinstance(below.operator, Index):
+        (source,) = below.inputs
+        assert source is not None, "a checked circuit is connected"
+        index, rows, time = below.operator, copy.at[source], below.operator.fields[expiry.field]
+    else:
+        layout = copy.old.layout(given)
+        index = Index(layout, tuple(range(len(layout.schema))), layout.key, spread=trace.spread)
+        rows, time = copy.at[given], expiry.field
+    in_time = index if _begins_with(index, time) and index.spread == trace.spread else None
+    kept = _expiring(copy, rows, time, expiry.bound, says, in_time)
+    indexed = copy.new.place(replace(index, source=kept.layout), [kept])
+    return copy.new.place(replace(trace, source=indexed.layout), [indexed])
+
+
+def _begins_with(index: Index, time: int) -> bool:
+    """Whether an index has all fields as they are, the time first: then its trace is in the order of time."""
+    every = sorted(index.fields) == list(range(len(index.source.schema)))
+    return every and index.fields[0] == time and index.key > 0 and not index.order
+
+
+def _expiring(copy: Copy, rows: Stream, time: int, bound: Bound, says: str, index: Index | None) -> Stream:
+    """The rows of a stream that have not expired: changes, and later on what takes them back.
+
+    They are found by an ``index`` that is there anyway, or by one of their own.
+    """
+    schema = rows.schema
+    bounds = _bounds(copy, bound)
+    known = [
+        at
+        for at, other in enumerate(copy.new)
+        if isinstance(other, Apply) and isinstance(other.operator, Expired) and other.inputs[1] == bounds.id
+    ]
+    for at in known:  # the same stream may have several traces
+        kept = _kept_by(copy.new, at, rows.id, time)
+        if kept is not None:
+            return kept
+    back, connect = copy.new.feedback(schema)
+    kept = copy.new.place(Plus(Layout(schema)), [rows, back])
+    if index is None:
+        index = Index(kept.layout, (time, *(f for f in range(len(schema)) if f != time)), 1, spread=True)
+    in_time, fields = copy.new.place(replace(index, source=kept.layout), [kept]), index.fields
+    trace = copy.new.place(Arrange(in_time.layout, spread=index.spread), [in_time])
+    operator = Expired(in_time.layout, bounds.layout, len(bound), says, index.spread)
+    reads = [StreamTrace(trace, Moment.AFTER), StreamTrace(bounds, Moment.AFTER)]
+    expired = copy.new.place(operator, [trace, bounds], reads)
+    connect(picked(expired, [fields.index(f) for f in range(len(schema))], schema.names).under(schema))
+    return kept
+
+
+def _kept_by(circuit: Circuit, expired: int, rows: int, time: int) -> Stream | None:
+    """The kept stream whose rows an `Expired` takes back, if it is of these rows and this time."""
+    trace = circuit[inputs_of(circuit[expired])[0] or 0]
+    index = circuit[inputs_of(trace)[0] or 0]
+    assert isinstance(index, Apply) and isinstance(index.operator, Index), "rows expire in the order of an index"
+    kept = index.inputs[0]
+    assert kept is not None, "a checked circuit is connected"
+    return circuit.stream(kept) if index.operator.fields[0] == time and rows in inputs_of(circuit[kept]) else None
+
+
+def _bounds(copy: Copy, bound: Bound) -> Stream:
+    """The trace of the moments that promises come to, a row for each."""
+    streams = [projected(copy.at[promise.clock], (promise.at_least,), ("bound",)) for promise in bound]
+    schema = streams[0].schema
+    alike = [stream.under(schema) for stream in streams]
+    whole = alike[0] if len(alike) == 1 else copy.new.place(Plus(alike[0].layout, len(alike)), alike)
+    announced = copy.new.place(Announce(Layout(whole.schema)), [whole])
+    indexed = announced.index()
+    return copy.new.place(Arrange(indexed.layout), [indexed])
+
+
+def shown(bound: Expression) -> str:
+    """A bound in words: the function that rounds to windows is long."""
+    match bound:
+        case Call("timestamp_micros", (Call("subtract", (Call("unix_micros", (moment,)), Call("pmod", (_, size)))),)):
+            span = Literal(size.value, DAY_TIME) if isinstance(size, Literal) else size
+            return f"{shown(moment)} rounded down to {span}"
+        case Call(("add" | "subtract" | "add_time_to" | "subtract_time_to") as how, (moment, Literal() as span)):
+            return f"{shown(moment)} {'+' if how.startswith('add') else '-'} {span}"
+        case Column(_, name):
+            return name
+        case _:
+            return str(bound)
+
+
+def is_clock(circuit: Circuit, trace: int) -> bool:
+    """Whether a trace is that of a clock or a watermark, or of bounds by these."""
+    at = _below_trace(circuit, trace)
+    node = circuit[at]
+    while isinstance(node, Apply) and isinstance(node.operator, Map | Project | Plus):
+        at = node.inputs[0] or 0
+        node = circuit[at]
+    return isinstance(node, Source) and tells_time(node.name)

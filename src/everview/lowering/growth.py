@@ -1,0 +1,66 @@
+"""Whether each trace of a circuit is bounded or grows with the data, and why: what `explain` says of expiry."""
+
+from __future__ import annotations
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Feedback, Sink, inputs_of
+from everview.lowering.expiry import Reading, is_clock, readings
+from everview.operators.asof import AsofIncremental
+from everview.operators.by_state import OverChanges
+from everview.operators.expired import Expired
+from everview.operators.join import JoinIncremental
+from everview.operators.linear import Plus
+from everview.operators.semijoin import SemijoinIncremental
+
+
+def growth(circuit: Circuit) -> dict[int, str]:
+    """Of each trace of a prepared circuit, whether it is bounded, and why."""
+    said: dict[int, str] = {}
+    for reading in readings(circuit):
+        trace = reading.trace
+        expired = _expired(circuit, trace)
+        if expired is not None:
+            said[trace] = f"bounded: rows go once {expired.says}"
+        elif is_clock(circuit, trace):
+            said[trace] = "bounded: a row for each watermark"
+        elif not reading.unread:
+            said.setdefault(trace, f"unbounded: {_why(circuit, reading)}")
+    for node in circuit:
+        if isinstance(node, Sink) and (node.keep or node.table):
+            said[node.input] = "the rows of the table" if node.table else "the rows of the view"
+    return said
+
+
+def _expired(circuit: Circuit, trace: int) -> Expired | None:
+    """The operator that takes rows of a trace back, if there is one."""
+    at: int | None = trace
+    while at is not None:
+        node = circuit[at]
+        if isinstance(node, Apply) and isinstance(node.operator, Plus):
+            return next((found for i in node.inputs if (found := _behind(circuit, i)) is not None), None)
+        at = inputs_of(node)[0] if len(inputs_of(node)) == 1 else None
+    return None
+
+
+def _behind(circuit: Circuit, at: int | None) -> Expired | None:
+    if at is None or not isinstance(circuit[at], Feedback):
+        return None
+    while at is not None:
+        node = circuit[at]
+        if isinstance(node, Apply) and isinstance(node.operator, Expired):
+            return node.operator
+        at = inputs_of(node)[0] if inputs_of(node) else None
+    return None
+
+
+def _why(circuit: Circuit, reading: Reading) -> str:
+    """Why a reader may ask for any row of a trace."""
+    node = circuit[reading.reader]
+    assert isinstance(node, Apply), "operators read traces"
+    match node.operator:
+        case OverChanges():
+            return "no watermark bounds a column of its groups, so any group may still change"
+        case JoinIncremental() | SemijoinIncremental() | AsofIncremental():
+            return "no watermark bounds the times that it is joined by, so any row may still find a partner"
+        case _:
+            return "any row may still be read"

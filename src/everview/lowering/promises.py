@@ -1,0 +1,325 @@
+"""Promises about time, carried along a circuit: what is known of every row that is still to come by a stream.
+
+A watermark is a promise of a source: of rows to come, a column is not before it. `promises` carries that on from stream
+to stream. A projection keeps it; a function that never falls turns ``ts >= w`` into ``f(ts) >= f(w)``; a sum of streams
+keeps what all of them promise; groups keep what is promised of their columns, because a group that gets no row does not
+change; and of joined rows is known what equal keys, or conditions between the times of both sides, say.
+
+A promise is an expression of the watermark, so it can be computed whenever that moves, and printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from everview.circuit.circuit import Circuit
+from everview.circuit.nodes import Apply, Node, Source, inputs_of
+from everview.lowering.distances import Distance, distances
+from everview.operators.aggregate import Weigh
+from everview.operators.announce import Announce
+from everview.operators.arrange import Arrange
+from everview.operators.asof import AsofIncremental, Toward
+from everview.operators.by_state import OverChanges
+from everview.operators.exchange import Exchange
+from everview.operators.explode import Explode
+from everview.operators.index import Index
+from everview.operators.join import LEFT, JoinIncremental
+from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project, Recode
+from everview.operators.operator import Operator
+from everview.operators.present import Present
+from everview.operators.semijoin import SemijoinIncremental
+from everview.operators.where import Where
+from everview.plan.timed import watermark_of
+from everview.plan.typing import call, literal
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, rewritten
+from everview.scalars.kinds import DAY, DAY_TIME
+from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP, Schema
+
+TIMES: Final = (TIMESTAMP, DATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A lower bound: an expression of a moment, which is column 0 of a stream of one row."""
+
+    clock: int  # the node whose stream the moment comes by
+    at_least: Expression
+
+    def earlier_by(self, micros: int) -> Promise:
+        """The promise of what may be so much earlier."""
+        if micros == 0:
+            return self
+        return Promise(self.clock, call("subtract", self.at_least, literal(micros, DAY_TIME)))
+
+
+Bound = tuple[Promise, ...]  # at least the earliest of several
+Facts = Mapping[int, Bound]  # by field
+NO_FACTS: Final[Facts] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of rows to come: bounds of their fields, and of the elements of fields that are arrays."""
+
+    fields: Facts = field(default_factory=dict[int, Bound])
+    elements: Facts = field(default_factory=dict[int, Bound])
+
+
+NOTHING: Final = Known()
+_SAME: Final = (Filter, Where, Present, NotNull, Matching, Negate, Inspect, Exchange, Announce, Arrange)
+
+
+def promises(circuit: Circuit) -> dict[int, Known]:
+    """What is known of the rows to come by each stream of an incremental circuit's root."""
+    known: dict[int, Known] = {}
+    near = distances(circuit)
+    for node_id in circuit.order():
+        node = circuit[node_id]
+        known[node_id] = _of_node(circuit, node, known)
+        if near.get(node_id):
+            known[node_id] = _narrowed(circuit, known, known[node_id], near[node_id])
+    return known
+
+
+def either(bounds: Iterable[Bound | None]) -> Bound | None:
+    """The bound of what has one of several bounds; None if one is not known."""
+    every = list(bounds)
+    if not every or any(bound is None for bound in every):
+        return None
+    return tuple(dict.fromkeys(promise for bound in every if bound is not None for promise in bound))
+
+
+def earlier(bound: Bound | None, micros: int) -> Bound | None:
+    return None if bound is None else tuple(promise.earlier_by(micros) for promise in bound)
+
+
+def group_fields(operator: OverChanges) -> int:
+    """How many first fields of the inputs tell groups apart."""
+    schema = operator.inputs[0].layout.schema
+    return next(n for n in range(len(schema) + 1) if _width(schema, n) == operator.group_words)
+
+
+def _width(schema: Schema, fields: int) -> int:
+    return Schema(schema.fields[:fields]).width
+
+
+# -- one node
+
+
+def _of_node(circuit: Circuit, node: Node, known: Mapping[int, Known]) -> Known:
+    if isinstance(node, Source):
+        return _of_source(circuit, node)
+    if not isinstance(node, Apply):
+        return NOTHING
+    inputs = [known.get(-1 if i is None else i, NOTHING) for i in inputs_of(node)]
+    operator = node.operator
+    match operator:
+        case Project() | Index():
+            return _picked(inputs[0], operator.fields)
+        case Weigh():
+            return _picked(inputs[0], operator.group)
+        case Recode():
+            return _recoded(operator, inputs[0])
+        case Map():
+            return _mapped(circuit, operator, inputs[0])
+        case Explode():
+            return _exploded(operator, inputs[0])
+        case _ if isinstance(operator, _SAME):
+            return inputs[0]
+        case _:
+            return Known(_of_several(operator, [given.fields for given in inputs]))
+
+
+def _of_source(circuit: Circuit, source: Source) -> Known:
+    clock = circuit.sources.get(watermark_of(source.name))
+    if clock is None:
+        return NOTHING
+    (time,) = circuit.layout(clock).schema.fields
+    moment = Column(0, f"the watermark of {source.name}", time.type, nullable=False)
+    return Known({source.schema.index(time.name): (Promise(clock, moment),)})
+
+
+def _of_several(operator: Operator, inputs: list[Facts]) -> Facts:
+    match operator:
+        case Plus() | Minus():
+            return _agreed(inputs, range(len(operator.output.schema)))
+        case OverChanges():
+            return _agreed(inputs, range(group_fields(operator)))
+        case SemijoinIncremental():
+            return _agreed(inputs, range(operator.left.key))
+        case JoinIncremental():
+            keys = _agreed(inputs, range(operator.left.key))
+            return {place: keys[f] for place, (_, f) in enumerate(operator.picks) if f in keys}
+        case AsofIncremental():
+            return _of_asof(operator, *inputs)
+        case _:
+            return NO_FACTS
+
+
+def _agreed(inputs: list[Facts], fields: Iterable[int]) -> Facts:
+    """The bounds of fields that all inputs have, each coming from one of them."""
+    bounds = {field_: either(facts.get(field_) for facts in inputs) for field_ in fields}
+    return {field_: bound for field_, bound in bounds.items() if bound is not None}
+
+
+def _of_asof(operator: AsofIncremental, left: Facts, right: Facts) -> Facts:
+    """A row of the right reaches left rows at its time or after it; ahead of it no further than the tolerance."""
+    keys = dict(_agreed([left, right], range(operator.left.key)))
+    at = operator.left.key
+    time = either([left.get(at), reached(operator, right.get(at))])
+    known = keys if time is None else {**keys, at: time}
+    return {place: known[f] for place, (side, f) in enumerate(operator.picks) if side == LEFT and f in known}
+
+
+def reached(operator: AsofIncremental, changed: Bound | None) -> Bound | None:
+    """The earliest left rows that changes of right rows reach."""
+    if operator.toward is Toward.BACKWARD:
+        return changed
+    if operator.tolerance is None or operator.left.schema.fields[operator.left.key].type != TIMESTAMP:
+        return None
+    return earlier(changed, operator.tolerance)
+
+
+def _picked(given: Known, fields: Iterable[int | None]) -> Known:
+    def of(facts: Facts) -> Facts:
+        return {place: facts[f] for place, f in enumerate(fields) if f is not None and f in facts}
+
+    fields = tuple(fields)
+    return Known(of(given.fields), of(given.elements))
+
+
+def _recoded(operator: Recode, given: Known) -> Known:
+    same = [
+        place if one.type == other.type else None
+        for place, (one, other) in enumerate(
+            zip(operator.source.schema.fields, operator.schema.fields, strict=True)
+        )
+    ]
+    return _picked(given, same)
+
+
+def _exploded(operator: Explode, given: Known) -> Known:
+    kept = _picked(given, operator.keep)
+    element = given.elements.get(operator.array)
+    if element is None or operator.outer:
+        return kept
+    return Known({**kept.fields, len(operator.output.schema) - 1: element}, kept.elements)
+
+
+def _mapped(circuit: Circuit, operator: Map, given: Known) -> Known:
+    kept = _picked(given, operator.keep)
+    function = circuit.functions[operator.function].call
+    if not isinstance(function, Evaluate):
+        return kept
+    width = len(operator.source.schema)
+    arguments = operator.arguments if operator.arguments is not None else tuple(range(width))
+    facts = {place: given.fields[f] for place, f in enumerate(arguments) if f in given.fields}
+    fields, elements = dict(kept.fields), dict(kept.elements)
+    for place, expression in enumerate(function.expressions, len(operator.keep)):
+        bound = lowest(expression, facts)
+        if bound is not None:
+            fields[place] = bound
+        element = _first_element(expression, facts)
+        if element is not None:
+            elements[place] = element
+    return Known(fields, elements)
+
+
+def _first_element(expression: Expression, facts: Facts) -> Bound | None:
+    match expression:
+        case Call("sequence", (first, _, Literal(step))) if isinstance(step, int) and step > 0:
+            return lowest(first, facts)
+        case _:
+            return None
+
+
+# -- functions that never fall
+
+
+def lowest(expression: Expression, facts: Facts) -> Bound | None:
+    """A bound of an expression, where it is a function of one column of which a bound is known, and never falls."""
+    column = rising_in(expression)
+    if column is None or column.index not in facts:
+        return None
+    return tuple(
+        Promise(promise.clock, rewritten(expression, lambda part: promise.at_least if part == column else part))  # noqa: B023
+        for promise in facts[column.index]
+    )
+
+
+_WITH_CONSTANT: Final = frozenset(
+    {"add", "subtract", "add_time_to", "add_days_to", "subtract_time_to", "subtract_days_to", "date_add", "date_sub"}
+)
+_OF_ONE: Final = frozenset({"unix_micros", "unix_seconds", "timestamp_micros", "timestamp_seconds", "year"})
+_CASTS: Final = ((TIMESTAMP, DATE), (DATE, TIMESTAMP), (INTEGER, BIGINT))
+_SHORT: Final = (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME)
+
+
+def rising_in(expression: Expression) -> Column | None:
+    """The column that an expression is a function of, if it is of no other and never falls where that rises."""
+    match expression:
+        case Column():
+            return expression
+        case Cast(argument, type_) if (argument.type, type_) in _CASTS:
+            return rising_in(argument)
+        case Call("date_trunc", (Literal(), argument)):
+            return rising_in(argument)
+        case Call(function, (argument,)) if function in _OF_ONE:
+            return rising_in(argument)
+        case Call("subtract", (whole, Call("pmod", (part, Literal(size))))) if _is_rest(whole, part, size):
+            return rising_in(whole)
+        case Call(function, (argument, constant)) if function in _WITH_CONSTANT and _is_constant(constant):
+            return rising_in(argument) if argument.type in _SHORT else None
+        case Call("add", (constant, argument)) if _is_constant(constant) and argument.type in _SHORT:
+            return rising_in(argument)
+        case _:
+            return None
+
+
+def _is_constant(expression: Expression) -> bool:
+    while isinstance(expression, Cast):
+        expression = expression.argument
+    return isinstance(expression, Literal) and expression.value is not None and expression.type in _SHORT
+
+
+def _is_rest(whole: Expression, part: Expression, size: object) -> bool:
+    """Whether ``whole - pmod(part, size)`` rounds down: the part is the whole, or differs from it by a constant."""
+    if not isinstance(size, int) or size <= 0:
+        return False
+    match part:
+        case Call("subtract" | "add", (same, constant)) if _is_constant(constant):
+            return same == whole
+        case _:
+            return part == whole
+
+
+# -- conditions between the times of two sides
+
+
+def _narrowed(circuit: Circuit, known: Mapping[int, Known], own: Known, near: tuple[Distance, ...]) -> Known:
+    """What a condition adds: a row of one side is not long before the row of the other that it is joined with.
+
+    Each result has a row that is new on one side: its own time is bounded, or that of its partner is.
+    """
+    fields = dict(own.fields)
+    for distance in near:
+        bound = either(
+            [
+                of_side(circuit, known, distance.join, distance.side, distance.field),
+                earlier(of_side(circuit, known, distance.join, 1 - distance.side, distance.other), distance.micros),
+            ]
+        )
+        if bound is not None:
+            for place in distance.places:
+                fields.setdefault(place, bound)
+    return Known(fields, own.elements)
+
+
+def of_side(circuit: Circuit, known: Mapping[int, Known], join: int, side: int, field_: int) -> Bound | None:
+    """The bound of a field of one side of a join."""
+    given = inputs_of(circuit[join])[side]
+    assert given is not None, "a checked circuit is connected"
+    return known[given].fields.get(field_)

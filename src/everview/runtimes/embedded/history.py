@@ -1,0 +1,86 @@
+"""Earlier epochs of a state directory: what views and tables held then.
+
+Every commit is an epoch, and stays readable until it is vacuumed. What is read is decoded by the dictionary that belongs
+to the epoch, so it does not matter what the state has forgotten since.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from everview.codes import decode
+from everview.codes.dictionary import Dictionary
+from everview.errors import StoreError
+from everview.kernels.large import arrange
+from everview.runtimes.embedded import interned
+from everview.traces.store import Store
+from everview.types import Schema, unknown_name
+
+
+class PastRows(NamedTuple):
+    """The rows of a relation at an epoch, and their weights."""
+
+    rows: pa.Table
+    weights: NDArray[np.int64]
+
+
+def kept_epoch(path: str | Path, epoch: int) -> int:
+    """An epoch that can be opened; raises if it is not kept, and says which are."""
+    kept = Store.history(path)
+    if epoch in kept:
+        return epoch
+    raise StoreError(
+        f"epoch {epoch} is not kept" if epoch <= kept[-1] else f"epoch {epoch} has not come yet",
+        hint=f"{_listed(kept)} can be read; vacuum(keep_epochs=…) says how many stay",
+    )
+
+
+def _listed(kept: tuple[int, ...]) -> str:
+    whole = len(kept) == kept[-1] - kept[0] + 1
+    if len(kept) <= 3 and not whole:
+        return f"epochs {', '.join(map(str, kept))}"
+    return f"epoch {kept[0]}" if len(kept) == 1 else f"{'' if whole else 'some '}epochs {kept[0]} to {kept[-1]}"
+
+
+def epoch_at(path: str | Path, moment: dt.datetime) -> int:
+    """The last epoch that had been committed at a moment; raises if none that is kept had."""
+    times = Store.times(path)
+    place = bisect_right(list(times.values()), moment)
+    if place:
+        return list(times)[place - 1]
+    first = next(iter(times.values()), None)
+    raise StoreError(
+        f"no epoch is kept that had been committed at {moment:%Y-%m-%d %H:%M:%S.%f}",
+        hint="commits had no times when it was written" if first is None else f"the first is of {first:%Y-%m-%d %H:%M:%S.%f}",
+    )
+
+
+def described_at(path: str | Path, epoch: int) -> Mapping[str, Any]:
+    """What a state said of itself at an epoch."""
+    with Store.attach(path, epoch) as state:
+        return dict(state.manifest.meta)
+
+
+def contents_at(path: str | Path, name: str, epoch: int) -> PastRows:
+    """The rows of a table, or of a view that is kept, at an epoch."""
+    with Store.attach(path, epoch) as state:
+        meta = state.manifest.meta
+        known = {**meta.get("views", {}), **meta.get("tables", {})}
+        if known.get(name) is None:
+            raise unknown_name(f"relation at epoch {epoch}", name, [n for n, said in known.items() if said])
+        schema = Schema.parse(known[name]["schema"])
+        dictionary, entries = Dictionary(), interned.stored(state)
+        if entries is not None:
+            dictionary.load(entries)
+        parts = [s.array for shard in range(meta["shards"]) for s in state.slices(known[name]["trace"], shard)]
+        empty = np.empty((0, schema.width + 1), np.int64)
+        rows = arrange(np.concatenate([empty, *parts]), np.arange(schema.width))
+        return PastRows(decode(schema, rows[:, :-1], dictionary), rows[:, -1].copy())

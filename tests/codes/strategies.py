@@ -16,6 +16,8 @@ from everview.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     ID,
@@ -23,8 +25,11 @@ from everview.types import (
     SMALLINT,
     STRING,
     SYMBOL,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Array,
     Decimal,
     Field,
@@ -44,6 +49,8 @@ texts = st.text(max_size=8) | st.sampled_from(["", "\0", "a\0b", "a", "aa", "ä"
 blobs = st.binary(max_size=8) | st.sampled_from([b"", b"\0", b"\0\xff", b"\0\0", b"\xff"])
 floats = st.floats() | st.sampled_from([-0.0, 0.0, math.nan, math.inf, -math.inf, 5e-324, -5e-324])
 instants = st.datetimes(timezones=st.just(dt.UTC)) | st.just(dt.datetime(1969, 12, 31, 23, 59, 59, 999999, dt.UTC))
+_longest = dt.timedelta(days=106_751_991)
+spans = st.timedeltas(-_longest, _longest) | st.sampled_from([-_longest, dt.timedelta(microseconds=-1), _longest])
 loose_decimals = st.builds(
     lambda n, e: decimal.Decimal(n).scaleb(e), st.integers(-(10**20), 10**20), st.integers(-30, 30)
 )
@@ -65,7 +72,9 @@ scalar_atoms: st.SearchStrategy[Any] = st.one_of(
     st.builds(Id, blobs),
     loose_decimals,
     st.dates(),
+    st.times(),
     instants,
+    spans,
     st.uuids(),
 )
 # What an ANY column holds, except NULL.
@@ -80,7 +89,9 @@ atoms: st.SearchStrategy[Any] = st.recursive(
 
 decimal_types = st.integers(1, 38).flatmap(lambda p: st.builds(Decimal, st.just(p), st.integers(0, p)))
 fixed_types: st.SearchStrategy[Type] = (
-    st.sampled_from([BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP]) | decimal_types
+    st.sampled_from([BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP])
+    | st.sampled_from([TIMESTAMP_NTZ, TIME, YEAR_MONTH, DAY, DAY_TIME])
+    | decimal_types
 )
 scalar_types: st.SearchStrategy[Type] = fixed_types | st.sampled_from([STRING, BINARY, SYMBOL, ID, KEY, ANY])
 
@@ -144,6 +155,11 @@ _SCALARS: dict[Type, st.SearchStrategy[Any]] = {
     DOUBLE: floats,
     DATE: st.dates(),
     TIMESTAMP: instants,
+    TIMESTAMP_NTZ: st.datetimes(),
+    TIME: st.times(),
+    YEAR_MONTH: integers(32),
+    DAY: st.integers(-106_751_991, 106_751_991).map(dt.timedelta),
+    DAY_TIME: spans,
     STRING: texts,
     BINARY: blobs,
     SYMBOL: st.builds(Symbol, texts),

@@ -32,7 +32,8 @@ TEXTS = [
     "", " ", "a", "abc", "Hello World", " 12 ", "-7", "+5", "1.5", "1e3", "-.5", "1.", "nan", "Infinity", "-inf", "1d",
     "300", "true", "no", "2024-02-29", "2023-02-29", "2024-1-5", "2024-03-01 10:11:12.5", "2024-03-01T10:11:12+05:30",
     "x%y_z", "éàß", "ΑΣ", "İ", "a,b,,c", "a.b.c", "\n", "99999999999999999999", "aGVsbG8=", "4a4B", "zz",
-    "1970-01-01 00:00:00 Z",
+    "1970-01-01 00:00:00 Z", "12:30", "1:02:03.45 pm", "25:00", "-1-2", "INTERVAL '3 04:05:06.7' DAY TO SECOND",
+    "-9 9:9:9", "interval -'-5' day", "1-12", "106751992 00:00:00",
 ]  # fmt: skip
 
 
@@ -62,6 +63,14 @@ SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "DATE": st.dates(dt.date(1, 1, 1), dt.date(9999, 12, 31)) | st.dates(dt.date(1968, 1, 1), dt.date(2032, 1, 1)),
     "TIMESTAMP": st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)).map(
         lambda at: at.replace(tzinfo=dt.UTC)
+    ),
+    "TIMESTAMP_NTZ": st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)),
+    "TIME": st.times() | st.sampled_from([dt.time(), dt.time(23, 59, 59, 999999)]),
+    "INTERVAL YEAR TO MONTH": st.integers(-40, 40) | integers(32),
+    "INTERVAL DAY": st.integers(-3, 3).map(dt.timedelta) | st.integers(-106_000_000, 106_000_000).map(dt.timedelta),
+    "INTERVAL DAY TO SECOND": st.one_of(
+        st.timedeltas(dt.timedelta(days=-2), dt.timedelta(days=2)),
+        st.timedeltas(dt.timedelta(days=-106_000_000), dt.timedelta(days=106_000_000)),
     ),
     "STRING": st.one_of(st.sampled_from(TEXTS), st.text("ab %_,.1éß", max_size=6)),
     "BINARY": st.binary(max_size=40),

@@ -13,7 +13,7 @@ from everview.errors import CastFailure, TypeMismatch
 from everview.plan.typing import cast, castable, literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Column
-from everview.types import DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Type, parse_type
+from everview.types import DATE, DOUBLE, INTEGER, INTERVALS, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Type, parse_type
 from scalars.drawn_columns import agrees, tables
 
 TYPES = [
@@ -33,6 +33,7 @@ TYPES = [
             "binary",
         ),
         *("decimal(12,2)", "decimal(38,10)", "decimal(5,0)", "decimal(19,19)", "array<int>", "array<string>"),
+        *("time", "timestamp_ntz", "interval year to month", "interval day", "interval day to second"),
         *("struct<x: int, y: string>", "struct<x: bigint, y: double>"),
     )
 ]
@@ -64,10 +65,25 @@ def test_text_is_read_as_its_meaning_says(to: str, texts: list[str]) -> None:
     agrees(cast(Column(0, "x", STRING), parse_type(to), try_=True), [STRING], [texts])
 
 
-@pytest.mark.parametrize("to", [DATE, TIMESTAMP], ids=str)
+@pytest.mark.parametrize("to", [DATE, TIMESTAMP, TIMESTAMP_NTZ], ids=str)
 @settings(max_examples=60)
 @given(texts=st.lists(MOMENTS, max_size=4))
 def test_moments_are_read_as_their_meaning_says(to: Type, texts: list[str]) -> None:
+    agrees(cast(Column(0, "x", STRING), to, try_=True), [STRING], [texts])
+
+
+TIMES = st.from_regex(r"\A ?T?[0-9]{1,2}(:[0-9]{1,2}){1,2}(\.[0-9]{0,8})?( ?[AaPp][Mm])?\Z")
+SPANS = st.from_regex(
+    r"\A(interval [+-]?')?[+-]?[0-9]{1,3}(-[0-9]{1,2}| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]{1,7})?)?"
+    r"(' (DAY|DAY TO SECOND|year to  month))?\Z"
+)
+
+
+@pytest.mark.parametrize("to", [TIME, *INTERVALS], ids=str)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_times_and_intervals_are_read_as_their_meaning_says(to: Type, data: st.DataObject) -> None:
+    texts = data.draw(st.lists(TIMES if to == TIME else SPANS, max_size=4))
     agrees(cast(Column(0, "x", STRING), to, try_=True), [STRING], [texts])
 
 

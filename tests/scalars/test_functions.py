@@ -20,10 +20,18 @@ from scalars.drawn_columns import NEARLY, agrees, argument, tables
 B, S, J, L, F, D = map(parse_type, ("boolean", "smallint", "int", "bigint", "float", "double"))
 T, X, DAY, AT = map(parse_type, ("string", "binary", "date", "timestamp"))
 M, W, N = map(parse_type, ("decimal(12,2)", "decimal(38,10)", "decimal(18,0)"))
+NTZ, TIME, YM, D1, DT = map(
+    parse_type,
+    ("timestamp_ntz", "time", "interval year to month", "interval day", "interval day to second"),
+)
 A, TS, AD = map(parse_type, ("array<int>", "array<string>", "array<double>"))
 
 PAIRS = [(J, J), (L, L), (S, S), (J, L), (D, D), (F, F), (M, M), (M, N), (W, M), (W, W), (M, J), (J, D), (L, 3), (M, 7)]
-ORDERED = [(J, J), (D, D), (F, D), (M, W), (T, T), (DAY, AT), (B, B), (X, X), (A, A), (AD, AD), (T, "a"), (D, 1.5)]
+ORDERED = [
+    *((J, J), (D, D), (F, D), (M, W), (T, T), (DAY, AT), (B, B), (X, X), (A, A), (AD, AD), (T, "a"), (D, 1.5)),
+    *((TIME, TIME), (YM, YM), (D1, DT), (NTZ, DAY), (AT, NTZ), (TIME, "12:30")),
+]
+SPANS = [(DT, DT), (D1, D1), (YM, YM), (D1, DT)]
 NUMBERS = [(J,), (L,), (S,), (D,), (F,), (M,), (W,)]
 
 Tried = list[tuple[Any, ...]]
@@ -47,10 +55,30 @@ URLS += [("http://h?x=1&k=2", "QUERY", T), (T, "PATH"), (T, "HOST")]
 
 TRIED: dict[str, Tried] = {
     **each(("add", "subtract", "multiply", "divide", "modulo", "pmod"), PAIRS),
-    **each(("try_add", "try_subtract", "try_multiply", "try_divide", "try_modulo"), PAIRS),
+    **each(("try_multiply", "try_modulo"), PAIRS),
+    **each(
+        ("try_add", "try_subtract"),
+        [*PAIRS, *SPANS, (TIME, DT), (NTZ, YM), (NTZ, DT), (AT, DT), (DAY, D1), (DAY, YM)],
+    ),
+    "try_divide": [*PAIRS, (DT, J), (YM, L), (D1, M), (DT, D), (YM, D), (DT, 0)],
+    "time_trunc": [(unit, TIME) for unit in ("hour", "MINUTE", "second", "millisecond", "microsecond", "day")],
+    "time_diff": [(unit, TIME, TIME) for unit in ("hour", "MINUTE", "second", "millisecond", "microsecond", "day")],
+    **each(("interval_years", "interval_months"), [(YM,)]),
+    **each(("interval_days", "interval_hours", "interval_minutes", "interval_seconds"), [(DT,), (D1,)]),
+    **each(("time_to_seconds", "time_to_millis", "time_to_micros"), [(TIME,)]),
+    "make_time": [(12, 30, M), (S, S, 59), (S, 1, M)],
+    "time_from_seconds": [(S,), (M,), (D,), (86399.999999,)],
+    **each(("time_from_millis", "time_from_micros"), [(S,), (L,)]),
+    **each(("to_time", "try_to_time"), [(T,), (T, "HH:mm"), ("12.30", "HH.mm"), ("7 PM", "h a")]),
+    **each(
+        ("make_timestamp_ntz", "try_make_timestamp_ntz"),
+        [(2024, S, 5, 6, 7, M), (2024, 2, 29, 23, 59, 60), (DAY,), (DAY, TIME)],
+    ),
+    "to_timestamp_ntz": [(T,), (DAY,), (AT,), ("31/01/2024", "dd/MM/yyyy")],
     "integral_divide": [(J, J), (L, L), (M, M), (W, M), (M, J)],
-    **each(("negate", "abs", "positive"), NUMBERS),
-    **each(("sqrt", "cbrt", "exp", "sin", "cos", "tan", "atan", "radians", "degrees", "sign"), [(D,), (J,)]),
+    **each(("negate", "abs", "positive"), [*NUMBERS, (DT,), (D1,)]),
+    **each(("sqrt", "cbrt", "exp", "sin", "cos", "tan", "atan", "radians", "degrees"), [(D,), (J,)]),
+    "sign": [(D,), (J,), (YM,), (DT,)],
     **each(("ln", "log10", "log2", "log1p"), [(D,), (M,)]),
     "log": [(D,), (D, D)],
     "pow": [(D, D), (J, 2)],
@@ -114,7 +142,7 @@ TRIED: dict[str, Tried] = {
         ("year", "quarter", "month", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "yearofweek"),
         [(DAY,), (AT,)],
     ),
-    **each(("hour", "minute", "second", "second_fraction"), [(AT,)]),
+    **each(("hour", "minute", "second", "second_fraction"), [(AT,), (NTZ,), (TIME,)]),
     **each(("date_add", "date_sub", "add_months"), [(DAY, S), (DAY, 40), (DAY, J)]),
     "datediff": [(DAY, DAY), (AT, DAY)],
     "months_between": [(AT, AT), (DAY, DAY)],
@@ -139,6 +167,8 @@ TRIED: dict[str, Tried] = {
     "try_to_timestamp": [(T,), (T, "yyyy-MM-dd"), (J,), (D,), (DAY,)],
     "date_format": [
         (AT, "yyyy-MM-dd HH:mm:ss.SSS"),
+        (TIME, "HH:mm:ss.SSS a"),
+        (NTZ, "yyyy-MM-dd HH"),
         (DAY, "EEE d MMM yy"),
         (AT, "h a 'at' D Q EEEE MMMM"),
         (AT, "y M S"),
@@ -159,8 +189,8 @@ TRIED: dict[str, Tried] = {
     "array_join": [(TS, "-"), (TS, "-", "?")],
     "get_field": [(parse_type("struct<x: int, y: string>"), "y")],
     "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
-    "xxhash64": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
-    "hash": [(J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+    "xxhash64": [(TIME, NTZ, YM, D1, DT), (J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
+    "hash": [(TIME, NTZ, YM, D1, DT), (J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
     "regexp_replace": [(T, "[ab]+", "<$0>"), (T, "(a)(b)?", "$2-\\$"), (T, "b", "-", 3)],
     **each(("regexp_count", "regexp_instr", "regexp_substr"), [(T, "[ab]+"), (T, "b*"), (T, "é|1"), (T, "x.z")]),
     "regexp_extract_all": [(T, "([ab])(b)?"), (T, "[a-c]", 0), (T, "([^,]*),", 1)],
@@ -222,10 +252,18 @@ TRIED: dict[str, Tried] = {
     ],
     "try_to_date": [(T,), (T, "yyyy-MM-dd"), (AT,)],
     **each(("from_utc_timestamp", "to_utc_timestamp"), [(AT, zone) for zone in ZONES]),
-    "convert_timezone": [("Europe/Berlin", AT), ("+02:00", "PST", AT)],
+    "convert_timezone": [("Europe/Berlin", AT), ("+02:00", "PST", NTZ), ("+02:00", "PST", AT)],
     **each(
         ("make_timestamp", "try_make_timestamp"),
-        [(2024, S, 5, 6, 7, M), (2024, 2, 29, 23, 59, 60), (S, 1, 1, 0, 0, 5, "Asia/Tokyo"), (2023, 2, S, S, S, M)],
+        [
+            (2024, S, 5, 6, 7, M),
+            (2024, 2, 29, 23, 59, 60),
+            (S, 1, 1, 0, 0, 5, "Asia/Tokyo"),
+            (2023, 2, S, S, S, M),
+            (DAY,),
+            (DAY, TIME),
+            (DAY, TIME, "Europe/Berlin"),
+        ],
     ),
     "next_day": [(DAY, name) for name in ("MO", "tue", "Sunday", "x")],
     "make_dt_interval": [(S, S), (1, 2, 3, M), (J, J, J, 5), ()],
@@ -253,6 +291,7 @@ TRIED: dict[str, Tried] = {
         (A,),
         (AD,),
         (TS,),
+        (parse_type("struct<a: time, b: timestamp_ntz, c: interval day to second, d: array<interval year to month>>"),),
         (parse_type("struct<a: float, b: decimal(12,2), c: date, d: timestamp, e: binary, f: boolean>"),),
     ],
     **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
@@ -263,7 +302,7 @@ TRIED: dict[str, Tried] = {
 }
 
 
-COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS)
+COLUMNS = (B, S, J, L, F, D, T, X, DAY, AT, M, W, A, TS, NTZ, TIME, DT)
 
 
 def taken(name: str) -> Tried:
@@ -293,6 +332,7 @@ def test_every_function_is_tried() -> None:
         *("add_months_to", "add_days_to", "add_time_to", "add_intervals", "scale_interval"),
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
         *("subtract_dates", "subtract_timestamps", "instr_from"),
+        *("add_to_time", "subtract_from_time", "interval_sign", "multiply_interval", "divide_interval"),
     }
 
 
@@ -311,6 +351,16 @@ def test_evaluation_is_the_meaning(name: str, data: st.DataObject) -> None:
     places = iter(range(len(types)))
     given_ = [argument(a, next(places) if isinstance(a, Type) else -1) for a in arguments]
     agrees(call(name, *given_), types, data.draw(tables(types)), near=name in NEARLY)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+@settings(max_examples=30)
+@given(data=st.data())
+def test_arithmetic_of_intervals_and_times_is_its_meaning(name: str, data: st.DataObject) -> None:
+    spans = [(DT, J), (YM, L), (D1, M), (DT, D), (YM, D), (YM, M), (DT, W)]
+    sums = [*SPANS, (TIME, DT), (NTZ, YM), (NTZ, DT), (AT, D1), (DAY, D1), (DAY, YM), (DAY, DT)]
+    types = list(data.draw(st.sampled_from(spans if name in ("multiply", "divide") else sums)))
+    agrees(call(name, *(argument(of, at) for at, of in enumerate(types))), types, data.draw(tables(types)))
 
 
 def test_a_missing_value_overflows_nothing() -> None:
@@ -338,7 +388,7 @@ def test_intervals_move_dates_and_timestamps(name: str, of: Type, by: Any, data:
     agrees(call(name, argument(of, 0), by), [of], data.draw(tables([of])))
 
 
-@pytest.mark.parametrize("types", [(DAY, DAY), (AT, AT), (AT, DAY)], ids=str)
+@pytest.mark.parametrize("types", [(DAY, DAY), (AT, AT), (AT, DAY), (NTZ, NTZ), (NTZ, DAY), (TIME, TIME)], ids=str)
 @settings(max_examples=10)
 @given(data=st.data())
 def test_a_difference_of_moments_is_an_interval(types: tuple[Type, Type], data: st.DataObject) -> None:

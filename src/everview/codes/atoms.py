@@ -31,6 +31,7 @@ _BIAS: Final = 1 << 15
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
+_MIDNIGHT: Final = dt.datetime(1970, 1, 1)
 _DEPTH: Final = 100
 _TAGS: Final = {name: bytes([tag]) for name, tag in KINDS.items()}
 _TEXT: Final[dict[int, Callable[[bytes], Any]]] = {
@@ -82,6 +83,16 @@ def any_value(kind: int, part: Any) -> Any:
 def microseconds(moment: dt.datetime) -> int:
     """The microseconds since 1970 in UTC, which is also the zone of a time without one."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)) - _EPOCH) // _MICROSECOND
+
+
+def since_midnight(value: dt.time) -> int:
+    """The microseconds from the beginning of the day to a time of day."""
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def time_of_day(micros: int) -> dt.time:
+    """The time of day so many microseconds after midnight: the inverse of `since_midnight`."""
+    return (_MIDNIGHT + micros * _MICROSECOND).time()
 
 
 def _pack(value: Any, depth: int) -> bytes:
@@ -138,6 +149,13 @@ def _pack_str(value: str) -> bytes:
         raise WrongType(f"{value!r} is not valid Unicode", hint=hint) from None
 
 
+def _pack_span(value: dt.timedelta) -> bytes:
+    micros = value // _MICROSECOND
+    if not -_SIGN < micros < _SIGN:
+        raise WrongType(f"{value} is too long", hint="an interval has less than 2**63 microseconds")
+    return _TAGS["DURATION"] + _word(micros)
+
+
 def _pack_decimal(value: decimal.Decimal) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -165,6 +183,8 @@ _PACKERS: Final[dict[type, Callable[[Any], bytes]]] = {
     decimal.Decimal: _pack_decimal,
     dt.datetime: lambda v: _TAGS["TIMESTAMP"] + _word(microseconds(v)),
     dt.date: lambda v: _TAGS["DATE"] + _word(v.toordinal() - _DAY_ZERO),
+    dt.time: lambda v: _TAGS["TIME"] + _word(since_midnight(v)),
+    dt.timedelta: _pack_span,
 }
 
 
@@ -214,6 +234,10 @@ def unpack_word(tag: int, code: int) -> Any:
         return struct.unpack(">d", struct.pack(">q", bits))[0]
     if tag == KINDS["DATE"]:
         return dt.date.fromordinal(code + _DAY_ZERO)
+    if tag == KINDS["TIME"]:
+        return time_of_day(code)
+    if tag == KINDS["DURATION"]:
+        return code * _MICROSECOND
     return _EPOCH + code * _MICROSECOND if tag == KINDS["TIMESTAMP"] else code
 
 

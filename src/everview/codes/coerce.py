@@ -1,7 +1,7 @@
 """What it means for one Python value to fit a type: the obvious lossless conversions, and nothing else.
 
 `coerce` is the definition; whole columns go through Arrow where that means the same, and come here to find
-the value that does not fit. Text is read for DECIMAL, DATE and TIMESTAMP, which have no literal in JSON;
+the value that does not fit. Text is read for DECIMAL, DATE, TIME and TIMESTAMP, which have no literal in JSON;
 numbers may change type when the value stays the same; times without zone are UTC.
 
 >>> from everview.types import DATE, Decimal
@@ -25,6 +25,8 @@ from everview.errors import EverviewError, NullNotAllowed, shown
 from everview.types import Array, Atom, Decimal, Id, ScalarType, Struct, Symbol, Type, atom_of_class
 
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
+_LONGEST: Final = dt.timedelta(days=106_751_991)  # 64 bits of microseconds
+_DAY: Final = dt.timedelta(days=1)
 WIDE: Final = decimal.Context(prec=80)
 ROUND_TO_MICROS: Final = 'round it first, as in .astype("datetime64[us]") of NumPy and pandas'
 
@@ -64,9 +66,9 @@ def coerce(type_: Type, value: Any) -> Any:
 
 def _of_numpy(value: Any) -> Any:
     """The Python value of a NumPy scalar, the list of an array; NaT is None."""
-    if value.dtype.kind != "M":
+    if value.dtype.kind not in "Mm":
         return value.item() if getattr(value, "ndim", 0) == 0 else value.tolist()
-    micros = value.astype("datetime64[us]")
+    micros = value.astype("datetime64[us]" if value.dtype.kind == "M" else "timedelta64[us]")
     if (micros.astype(value.dtype).view("i8") != value.view("i8")).any():
         raise Unfit(f"{value} is finer than a microsecond", ROUND_TO_MICROS)
     return micros.tolist()
@@ -185,9 +187,55 @@ def _timestamp(name: str, value: Any) -> dt.datetime:
     raise _wrong(value, name, hint)
 
 
-def _require_micros(value: dt.datetime) -> None:
-    """pandas' Timestamp is a datetime that may have nanoseconds besides."""
-    if getattr(value, "nanosecond", 0):
+def _local_timestamp(name: str, value: Any) -> dt.datetime:
+    if isinstance(value, str):
+        value = _read_time(name, value)
+    if isinstance(value, dt.datetime):
+        _require_micros(value)
+        if value.tzinfo:
+            raise Unfit(f"{value.isoformat(' ')} has a zone", "declare the column TIMESTAMP, or take its zone off")
+        return value
+    if isinstance(value, dt.date):
+        return dt.datetime(value.year, value.month, value.day)
+    raise _wrong(value, name, 'give a datetime.datetime without a zone, or text such as "2026-01-31 12:00:00"')
+
+
+def _time(name: str, value: Any) -> dt.time:
+    hint = 'give a datetime.time without a zone, or text such as "12:30:00"'
+    if isinstance(value, str):
+        if re.search(r"\.\d{6}0*[1-9]", value):
+            raise Unfit(f"{value!r} is finer than a microsecond", "cut it off after six digits")
+        try:
+            value = dt.time.fromisoformat(value.strip())
+        except ValueError:
+            raise _wrong(value, name, hint) from None
+    if isinstance(value, dt.time) and value.tzinfo is None:
+        return value
+    raise _wrong(value, name, hint)
+
+
+def _span(name: str, value: Any) -> dt.timedelta:
+    if not isinstance(value, dt.timedelta):
+        raise _wrong(value, name, "give a datetime.timedelta")
+    _require_micros(value)
+    if abs(value) > _LONGEST:
+        raise Unfit(f"{value} is outside the range of {name}", f"an interval has {_LONGEST.days} days at most")
+    if name == "INTERVAL DAY" and value % _DAY:
+        raise Unfit(f"{value} is no whole number of days", "declare the column INTERVAL DAY TO SECOND")
+    return value
+
+
+def _months(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(value, name, "give a number of months as an int")
+    if not -(1 << 31) <= value < 1 << 31:
+        raise Unfit(f"{_said(value)} months are outside the range of {name}", "a number of months has 32 bits")
+    return value
+
+
+def _require_micros(value: dt.datetime | dt.timedelta) -> None:
+    """pandas' Timestamp is a datetime, and its Timedelta a timedelta, that may have nanoseconds besides."""
+    if getattr(value, "nanosecond", 0) or getattr(value, "nanoseconds", 0):
         raise Unfit(f"{value} is finer than a microsecond", ROUND_TO_MICROS)
 
 
@@ -247,6 +295,11 @@ _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "DOUBLE": _double,
     "DATE": _date,
     "TIMESTAMP": _timestamp,
+    "TIMESTAMP_NTZ": _local_timestamp,
+    "TIME": _time,
+    "INTERVAL DAY": _span,
+    "INTERVAL DAY TO SECOND": _span,
+    "INTERVAL YEAR TO MONTH": _months,
     "STRING": _text,
     "SYMBOL": _text,
     "BINARY": _binary,

@@ -23,9 +23,12 @@ from everview.types import (
     BIGINT,
     BOOLEAN,
     DATE,
+    DAY,
     DOUBLE,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Array,
     Decimal,
     Field,
@@ -46,6 +49,9 @@ _PLAIN: Final[dict[str, frozenset[type]]] = {
     "DOUBLE": frozenset({float, int}),
     "DATE": frozenset({dt.date}),
     "TIMESTAMP": frozenset({dt.datetime}),
+    "TIME": frozenset({dt.time}),
+    "INTERVAL DAY TO SECOND": frozenset({dt.timedelta}),
+    "INTERVAL YEAR TO MONTH": _INT,
     "STRING": frozenset({str}),
     "SYMBOL": frozenset({str}),
     "BINARY": frozenset({bytes}),
@@ -60,9 +66,13 @@ _ONE_KIND: Final[dict[type, Type]] = {bool: BOOLEAN, int: BIGINT, float: DOUBLE,
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _DAYS: Final = ((dt.datetime.min - _EPOCH).days, (dt.datetime.max - _EPOCH).days)
+_DAY_LONG: Final = 86_400_000_000
+_MOMENTS: Final = (_DAYS[0] * _DAY_LONG, (_DAYS[1] + 1) * _DAY_LONG - 1)
 YEARS: Final[dict[Type, tuple[int, int]]] = {
     DATE: _DAYS,
-    TIMESTAMP: (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1),
+    TIMESTAMP: _MOMENTS,
+    TIMESTAMP_NTZ: _MOMENTS,
+    TIME: (0, _DAY_LONG - 1),
 }
 
 
@@ -81,7 +91,12 @@ def from_python(field: Field, values: Sequence[Any]) -> Column:
 
 
 def check_years(name: str, type_: Type, array: Column) -> None:
-    """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show."""
+    """Refuse dates and moments outside of the years 1 to 9999, which neither Python nor SQL can show.
+
+    Times beyond a day, and days that are not whole, are refused, too.
+    """
+    if type_ == DAY:
+        _check_days(name, array)
     if type_ not in YEARS or not len(array):
         return
     kind = pa.int32() if type_ == DATE else pa.int64()
@@ -90,8 +105,17 @@ def check_years(name: str, type_: Type, array: Column) -> None:
     outside = pc.or_(pc.less(words, low), pc.greater(words, high)).fill_null(False)
     if pc.any(outside).as_py():
         row = outside.index(True).as_py()
+        if type_ == TIME:
+            raise WrongType(f'column "{name}", rows[{row}]: a TIME is within a day', hint="use an INTERVAL for others")
         hint = "a missing value is NULL, not a date far away"
         raise WrongType(f'column "{name}", rows[{row}]: a {type_} has years 1 to 9999', hint=hint)
+
+
+def _check_days(name: str, array: Column) -> None:
+    rest = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % _DAY_LONG != 0
+    if rest.any():
+        hint = "declare the column INTERVAL DAY TO SECOND"
+        raise WrongType(f'column "{name}", rows[{int(rest.argmax())}]: no whole number of days', hint=hint)
 
 
 def any_of(type_: Type, array: Column) -> Column:

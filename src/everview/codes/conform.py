@@ -102,7 +102,8 @@ def _convert(field: Field, column: Column) -> Column:
 
 def _check_microseconds(name: str, column: Column) -> None:
     """Refuse timestamps finer than a microsecond, which is what a word holds."""
-    if not at.is_timestamp(column.type) or column.type.unit != "ns":
+    fine = at.is_timestamp(column.type) or at.is_duration(column.type) or at.is_time64(column.type)
+    if not fine or column.type.unit != "ns":
         return
     finer = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) % 1000 != 0
     if finer.any():
@@ -218,6 +219,25 @@ def _to_timestamp(column: Column, arrow: pa.DataType) -> Column | None:
     return column.cast(pa.timestamp("us")).cast(arrow) if _is_string(column.type) else None
 
 
+def _to_local_timestamp(column: Column, arrow: pa.DataType) -> Column | None:
+    if at.is_timestamp(column.type) and column.type.tz is not None:
+        return None
+    moments = at.is_timestamp(column.type) or at.is_date(column.type)
+    return column.cast(arrow) if moments or _is_string(column.type) else None
+
+
+def _to_time(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if at.is_time(column.type) else None
+
+
+def _to_span(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if at.is_duration(column.type) else None
+
+
+def _to_months(column: Column, arrow: pa.DataType) -> Column | None:
+    return column.cast(arrow) if at.is_integer(column.type) else None
+
+
 def _to_text(column: Column, arrow: pa.DataType) -> Column | None:
     return column.cast(arrow) if _is_string(column.type) else None
 
@@ -241,6 +261,11 @@ _CASTS: Final[dict[str, Callable[[Column, pa.DataType], Column | None]]] = {
     "DOUBLE": _to_floating,
     "DATE": _to_date,
     "TIMESTAMP": _to_timestamp,
+    "TIMESTAMP_NTZ": _to_local_timestamp,
+    "TIME": _to_time,
+    "INTERVAL DAY": _to_span,
+    "INTERVAL DAY TO SECOND": _to_span,
+    "INTERVAL YEAR TO MONTH": _to_months,
     "STRING": _to_text,
     "SYMBOL": _to_text,
     "BINARY": _to_binary,

@@ -28,7 +28,7 @@ from everview.codes.buffers import LARGEST, Bytes, Column, Octets, bytes_array, 
 from everview.codes.conform import conform_chunks, has_required
 from everview.codes.dictionary import Dictionary
 from everview.errors import WrongType
-from everview.types import ANY, Array, Field, Schema, Struct, unknown_name
+from everview.types import ANY, INTERVALS, Array, Field, Schema, Struct, unknown_name
 from everview.types.words import Words
 
 WEIGHT: Final = "_weight"
@@ -181,9 +181,10 @@ class FixedCodec(Codec):
     def put(self, out: Words, array: Column, dictionary: Dictionary, first: int = 0) -> None:
         row = fixed.put(out, self.column, self.field.type, self.nullable, array)
         if row >= 0:
-            hint = "that timestamp stands for NULL; use a later one"
+            what = "interval" if self.field.type in INTERVALS else "timestamp"
+            hint = f"that {what} stands for NULL; use a later one"
             where = f'column "{self.field.name}", rows[{first + row}]'
-            raise WrongType(f"{where}: the least timestamp of all", hint=hint)
+            raise WrongType(f"{where}: the least {what} of all", hint=hint)
 
     def take(self, words: Words, dictionary: Dictionary) -> Column:
         return fixed.take(words, self.column, self.field.type, self.nullable)

@@ -32,6 +32,11 @@ _DTYPES: Final[dict[str, type]] = {
     "DOUBLE": np.float64,
     "DATE": np.int32,
     "TIMESTAMP": np.int64,
+    "TIMESTAMP_NTZ": np.int64,
+    "TIME": np.int64,
+    "INTERVAL DAY": np.int64,
+    "INTERVAL DAY TO SECOND": np.int64,
+    "INTERVAL YEAR TO MONTH": np.int32,
 }
 _LOW_BITS: Final = np.int64(2**63 - 1)
 

@@ -36,6 +36,11 @@ _FORMS: Final[dict[str, int]] = {
     "DOUBLE": forms.FLOAT64,
     "DATE": forms.INT32,
     "TIMESTAMP": forms.INT64,
+    "TIMESTAMP_NTZ": forms.INT64,
+    "TIME": forms.INT64,
+    "INTERVAL DAY": forms.INT64,
+    "INTERVAL DAY TO SECOND": forms.INT64,
+    "INTERVAL YEAR TO MONTH": forms.INT32,
     "BOOLEAN": forms.BITS,
 }
 

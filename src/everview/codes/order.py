@@ -66,6 +66,8 @@ _SCALAR_KEYS: Final[tuple[tuple[type | tuple[type, ...], str, Callable[[Any], An
     (float, "FLOAT", lambda v: (v != v, 0.0 if v != v else v)),
     (dt.datetime, "TIMESTAMP", _instant),
     (dt.date, "DATE", dt.date.toordinal),
+    (dt.time, "TIME", lambda v: v),
+    (dt.timedelta, "DURATION", lambda v: v),
     (decimal.Decimal, "DECIMAL", lambda v: v),
     (str, "STRING", str.encode),
     ((bytes, bytearray, memoryview), "BINARY", bytes),

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from everview.codes.atoms import any_part, microseconds
+from everview.codes.atoms import any_part, microseconds, since_midnight
 from everview.codes.coerce import INTEGER_BITS, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError
@@ -240,6 +240,20 @@ def _moments(values: Values, dictionary: Dictionary) -> PackedColumn:
         return ([*map(microseconds, values)],)
 
 
+def _local_moments(values: Values, dictionary: Dictionary) -> PackedColumn:
+    return ([(value - _EPOCH) // _MICROSECOND for value in values],)  # one with a zone raises
+
+
+def _times(values: Values, dictionary: Dictionary) -> PackedColumn:
+    if any(value.tzinfo for value in values):
+        raise Unfit("a time with a zone", "")
+    return ([*map(since_midnight, values)],)
+
+
+def _spans(values: Values, dictionary: Dictionary) -> PackedColumn:
+    return ([value // _MICROSECOND for value in values],)  # 64 bits are checked where the matrix is made
+
+
 def _texts(kind: int, values: Values, dictionary: Dictionary) -> PackedColumn:
     return (dictionary.intern_texts(kind, values),)
 
@@ -314,6 +328,11 @@ _PLAIN: Final[dict[str, Mapping[type, Pack]]] = {
     "DOUBLE": {float: _floats, np.float64: _floats, int: _whole_floats},
     "DATE": {dt.date: _days},
     "TIMESTAMP": {dt.datetime: _moments},
+    "TIMESTAMP_NTZ": {dt.datetime: _local_moments},
+    "TIME": {dt.time: _times},
+    "INTERVAL DAY": {},
+    "INTERVAL DAY TO SECOND": {},
+    "INTERVAL YEAR TO MONTH": {},
     "ANY": {},
 }
 _COERCED: Final[dict[str, Pack]] = {
@@ -322,5 +341,10 @@ _COERCED: Final[dict[str, Pack]] = {
     "DOUBLE": _floats,
     "DATE": _days,
     "TIMESTAMP": _moments,
+    "TIMESTAMP_NTZ": _local_moments,
+    "TIME": _times,
+    "INTERVAL DAY": _spans,
+    "INTERVAL DAY TO SECOND": _spans,
+    "INTERVAL YEAR TO MONTH": lambda values, dictionary: (values,),
     "ANY": _anything,
 }

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.codes.atoms import unpack
 from everview.codes.buffers import Column
-from everview.types import ANY, DATE, ID, SYMBOL, TIMESTAMP, Array, Atom, Id, Schema, Struct, Symbol, Type
+from everview.types import ANY, DATE, DURATIONS, ID, SYMBOL, TIMESTAMP, Array, Atom, Id, Schema, Struct, Symbol, Type
 
 _DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -37,6 +37,8 @@ def _plain(type_: Type, column: Column) -> list[Any]:
     """The values of a column as Arrow gives them; dates and moments in a tenth of Arrow's time."""
     if type_ == TIMESTAMP:
         return [None if word is None else _EPOCH + word * _MICROSECOND for word in column.cast(pa.int64()).to_pylist()]
+    if type_ in DURATIONS:
+        return [None if word is None else word * _MICROSECOND for word in column.cast(pa.int64()).to_pylist()]
     if type_ == DATE:
         day = dt.date.fromordinal
         return [None if word is None else day(word + _DAY_ZERO) for word in column.cast(pa.int32()).to_pylist()]

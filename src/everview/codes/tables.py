@@ -29,7 +29,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import WEIGHT, Codec, codecs
 from everview.codes.packing import MISTAKES, Packer, packers
 from everview.kernels import arrow as kernels
-from everview.types import BIGINT, STRING, Decimal, Field, ScalarType, Schema
+from everview.types import BIGINT, INTERVALS, STRING, Decimal, Field, ScalarType, Schema
 from everview.types.words import Matrix
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
@@ -200,6 +200,8 @@ def _line(field: Field, place: int, word: int, arrow: pa.DataType) -> list[int] 
         least, greatest = -limit, limit - 1
     elif field.type in YEARS:
         least, greatest = YEARS[field.type]
+    elif field.type in INTERVALS:
+        least = _LEAST + 1  # the least word of all is NULL
     flagged = field.type == BIGINT and field.nullable
     return [place, form, word, int(field.nullable), int(flagged), least, greatest]
 
@@ -215,6 +217,8 @@ def _form(field: Field, arrow: pa.DataType) -> int | None:
             return _FORMS.get(arrow)
         case ScalarType("TIMESTAMP"):
             return kernels.INT64 if at.is_timestamp(arrow) and arrow.unit == "us" else None
+        case ScalarType("TIMESTAMP_NTZ" | "TIME" | "INTERVAL DAY TO SECOND"):
+            return kernels.INT64 if arrow == field.type.arrow else None
         case ScalarType("DATE"):
             return kernels.INT32 if arrow == pa.date32() else None
         case ScalarType("BOOLEAN"):

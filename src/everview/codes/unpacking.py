@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, Final
 
-from everview.codes.atoms import any_value
+from everview.codes.atoms import any_value, time_of_day
 from everview.codes.coerce import INTEGER_BITS, WIDE
 from everview.codes.dictionary import Dictionary
 from everview.types import (
@@ -37,6 +37,7 @@ Unpack = Callable[[Sequence[CodeColumn], Dictionary], Sequence[Any]]  # from all
 
 _DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MIDNIGHT: Final = dt.datetime(1970, 1, 1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _LOW_BITS: Final = 2**63 - 1
 
@@ -105,6 +106,18 @@ def _moments(word: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> S
     return [None if code == NULL_WORD else _EPOCH + code * _MICROSECOND for code in rows[word]]
 
 
+def _local_moments(word: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> Sequence[Any]:
+    return [None if code == NULL_WORD else _MIDNIGHT + code * _MICROSECOND for code in rows[word]]
+
+
+def _times(word: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> Sequence[Any]:
+    return [None if code == NULL_WORD else time_of_day(code) for code in rows[word]]
+
+
+def _spans(word: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> Sequence[Any]:
+    return [None if code == NULL_WORD else code * _MICROSECOND for code in rows[word]]
+
+
 def _decimals(word: int, scale: int, rows: Sequence[CodeColumn], dictionary: Dictionary) -> Sequence[Any]:
     number, scaled = decimal.Decimal, WIDE.scaleb
     return [None if code == NULL_WORD else scaled(number(code), scale) for code in rows[word]]
@@ -162,5 +175,10 @@ _COLUMNS: Final[dict[str, Callable[[int, Sequence[CodeColumn], Dictionary], Sequ
     "DOUBLE": _floats,
     "DATE": _days,
     "TIMESTAMP": _moments,
+    "TIMESTAMP_NTZ": _local_moments,
+    "TIME": _times,
+    "INTERVAL DAY": _spans,
+    "INTERVAL DAY TO SECOND": _spans,
+    "INTERVAL YEAR TO MONTH": _integers,
     "ANY": _anything,
 }

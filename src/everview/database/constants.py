@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from everview.errors import DefinitionError, shown
 from everview.scalars.expressions import Literal, Now
-from everview.scalars.kinds import INTERVALS, VOID
+from everview.scalars.kinds import VOID
 from everview.types import parse_type
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ _PLAIN = (bool, int, float, str, type(None))
 _READERS: dict[str, Callable[[str], Any]] = {
     "date": dt.date.fromisoformat,
     "datetime": dt.datetime.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "timedelta": lambda text: dt.timedelta(microseconds=int(text)),
     "Decimal": decimal.Decimal,
     "bytes": bytes.fromhex,
 }
-_PASSING: Final = {type_.sql: type_ for type_ in (*INTERVALS, VOID)}
 
 
 def value_to_json(value: Any) -> Any:
@@ -38,6 +39,8 @@ def value_to_json(value: Any) -> Any:
         raise DefinitionError(
             f"{shown(value)} cannot be a default", hint="give a plain value: text, number, date, bytes"
         )
+    if isinstance(value, dt.timedelta):
+        return {kind: str(value // dt.timedelta(microseconds=1))}
     return {kind: value.hex() if isinstance(value, bytes) else str(value)}
 
 
@@ -64,8 +67,8 @@ def literal_from_json(said: dict[str, Any]) -> Literal:
     >>> literal_from_json(literal_to_json(Literal(decimal.Decimal("1.50"), parse_type("DECIMAL(3,2)"))))
     Literal(value=Decimal('1.50'), type=Decimal(precision=3, scale=2))
     """
-    type_ = _PASSING.get(said["type"])
-    return Literal(value_from_json(said["value"]), parse_type(said["type"]) if type_ is None else type_)
+    type_ = VOID if said["type"] == VOID.sql else parse_type(said["type"])
+    return Literal(value_from_json(said["value"]), type_)
 
 
 def _constraints() -> dict[str, type[TableConstraint]]:

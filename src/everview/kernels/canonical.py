@@ -2,7 +2,7 @@
 
 A value is a tag byte (its kind) and:
 
-- BOOLEAN, INTEGER, FLOAT, DATE, TIMESTAMP: its word, big-endian with the sign bit turned;
+- BOOLEAN, INTEGER, FLOAT, DATE, TIME, TIMESTAMP, DURATION: its word, big-endian with the sign bit turned;
 - STRING, BINARY, SYMBOL, ID: its bytes with 0 written as ``0 255``, then ``0 0``;
 - a registered atom: eight bytes of its kind, then its bytes likewise;
 - DECIMAL: 2 for zero; else 3, the exponent and the digits of ``0.d₁d₂… · 10^e``; for a negative number 1 and
@@ -19,7 +19,7 @@ import numpy as np
 
 from everview.kernels.jit import i64, inline, kernel, octets, octets_out, pair, words, words_out
 
-NULL, BOOLEAN, INTEGER, FLOAT, DATE, TIMESTAMP, DECIMAL = 0, 16, 24, 32, 40, 48, 56
+NULL, BOOLEAN, INTEGER, FLOAT, DATE, TIME, TIMESTAMP, DURATION, DECIMAL = 0, 16, 24, 32, 40, 44, 48, 52, 56
 STRING, BINARY, SYMBOL, ID, ARRAY, STRUCT, MAP, ATOM = 64, 72, 80, 88, 96, 104, 112, 128
 
 SIGN = np.uint64(1 << 63)

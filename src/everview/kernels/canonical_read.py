@@ -15,6 +15,7 @@ from everview.kernels.canonical import (
     BOOLEAN,
     DATE,
     DECIMAL,
+    DURATION,
     ESCAPE,
     EXPONENT_BIAS,
     FLOAT,
@@ -28,6 +29,7 @@ from everview.kernels.canonical import (
     STRING,
     STRUCT,
     SYMBOL,
+    TIME,
     TIMESTAMP,
     ZERO,
     is_null,
@@ -136,7 +138,7 @@ def _check(data, at, end, depth):
     tag = data[at]
     if tag == NULL:
         return at + 1
-    if tag in (BOOLEAN, INTEGER, FLOAT, DATE, TIMESTAMP):
+    if tag in (BOOLEAN, INTEGER, FLOAT, DATE, TIME, TIMESTAMP, DURATION):
         return at + 9 if at + 9 <= end and _is_code(tag, _get_word(data, at + 1)) else MALFORMED
     if tag == DECIMAL:
         return _check_decimal(data, at + 1, end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,12 +10,23 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.operators.constant import Unit, Written
 from everview.plan.nodes import Values
-from everview.types import Schema
+from everview.types import DURATIONS, Array, Schema, Struct, Type
 
 
 def written(plan: Values, circuit: Circuit) -> Stream:
     """The stream of `Values`."""
-    return constant(circuit, [tuple(literal.value for literal in row) for row in plan.rows], plan.schema)
+    return constant(circuit, [tuple(_python(v.value, v.type) for v in row) for row in plan.rows], plan.schema)
+
+
+def _python(value: Any, type_: Type) -> Any:
+    """The value of a literal as columns take it: intervals, which literals count in microseconds, as timedeltas."""
+    if value is None:
+        return None
+    if isinstance(type_, Array):
+        return tuple(_python(part, type_.element) for part in value)
+    if isinstance(type_, Struct) and not isinstance(value, dict):
+        return tuple(_python(part, f.type) for part, f in zip(value, type_.fields, strict=True))
+    return dt.timedelta(microseconds=value) if type_ in DURATIONS and isinstance(value, int) else value
 
 
 def constant(circuit: Circuit, rows: Sequence[tuple[Any, ...]], schema: Schema) -> Stream:

@@ -21,7 +21,7 @@ from everview.operators.index import Direction
 from everview.oracle.calls import answers
 from everview.oracle.rows import Entry, Row, Rows, picking
 from everview.oracle.values import Keyed, in_order, rank
-from everview.types import BIGINT, DOUBLE, FLOAT, Array, Decimal, Schema, Type
+from everview.types import BIGINT, DOUBLE, FLOAT, INTERVALS, YEAR_MONTH, Array, Decimal, Schema, Type
 
 DIGITS = decimal.Context(prec=100, traps=[decimal.Inexact])
 FINEST = 1074  # every float is a multiple of 2^-1074
@@ -157,8 +157,19 @@ def _sum(call: Call, type_: Type, result: Type, values: Values) -> Any:
     total = sum(multiple(value) * w for value, w in _finite(type_, values))
     if result == BIGINT:
         return _in_range(total, call, result)
+    if type_ in INTERVALS:
+        return _interval(Fraction(total, divisor), call, result)
     exact = Fraction(total, unit * divisor)
     return _in_range(_decimal(exact, result), call, result) if isinstance(result, Decimal) else _float(exact)
+
+
+def _interval(x: Fraction, call: Call, type_: Type) -> int:
+    """Months or microseconds, rounded half away from zero."""
+    size = math.floor(abs(x) + Fraction(1, 2))
+    most = 2**31 - 1 if type_ == YEAR_MONTH else 2**63 - 1
+    if size > most + (x < 0 and type_ == YEAR_MONTH):
+        raise WeightOverflow(f"{call.function} left the range of {type_}", hint="cast it first")
+    return size if x >= 0 else -size
 
 
 def _tried(call: Call, type_: Type, result: Type, values: Values) -> Any:

@@ -11,20 +11,24 @@ import zoneinfo
 from fractions import Fraction
 from typing import Any, Final
 
-from everview.scalars.kinds import INTERVALS
 from everview.types import (
     ANY,
     BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
+    DAY,
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTERVALS,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Array,
     Decimal,
     Struct,
@@ -41,7 +45,7 @@ class NoValue(Exception):
 
 def cast_value(value: Any, type_: Type, to: Type) -> Any:
     """The value as the other type; raises `NoValue`."""
-    if value is None or type_ == to or to == ANY or to in INTERVALS:
+    if value is None or type_ == to or to == ANY:
         return value
     if isinstance(type_, Array) and isinstance(to, Array):
         return [cast_value(v, type_.element, to.element) for v in value]
@@ -73,6 +77,19 @@ def _integer(exact: Any, to: Type) -> int:
 
 
 def _convert(value: Any, type_: Type, to: Type) -> Any:
+    if type_ in INTERVALS or to in INTERVALS:
+        return _interval(value, type_, to)
+    if isinstance(value, dt.time):
+        seconds = Fraction(_of_day(value), 1_000_000)
+        return rounded_decimal(seconds, to) if isinstance(to, Decimal) else _integer(seconds, to)
+    if to == TIME:
+        return value.astimezone(dt.UTC).time() if value.tzinfo else value.time()
+    if TIMESTAMP_NTZ in (type_, to) and isinstance(value, dt.datetime):
+        if to == DATE:
+            return value.date()
+        return value.replace(tzinfo=None) if to == TIMESTAMP_NTZ else value.replace(tzinfo=dt.UTC)
+    if to == TIMESTAMP_NTZ:
+        return dt.datetime(value.year, value.month, value.day)
     if to == BOOLEAN:
         return value != 0
     if isinstance(value, dt.datetime):
@@ -91,6 +108,96 @@ def _convert(value: Any, type_: Type, to: Type) -> Any:
     if value == 2.0**63 and to == BIGINT and isinstance(value, float):
         return 2**63 - 1
     return _integer(Fraction(value) if isinstance(value, (float, decimal.Decimal)) else value, to)
+
+
+def _of_day(time: dt.time) -> int:
+    return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
+
+
+_UNITS: Final = {"INTERVAL YEAR TO MONTH": 1, "INTERVAL DAY": 86_400_000_000, "INTERVAL DAY TO SECOND": 1_000_000}
+
+
+def _interval(value: Any, type_: Type, to: Type) -> Any:
+    """Between intervals and with numbers, which count the last unit; what has no place there is cut off."""
+    if type_ not in INTERVALS:
+        counted = math.trunc(value) if to.sql != "INTERVAL DAY TO SECOND" else Fraction(value)
+        words, limit = math.trunc(counted * _UNITS[to.sql]), 1 << (31 if to == YEAR_MONTH else 63)
+        if not -limit + (to != YEAR_MONTH) <= words < limit:
+            raise NoValue(f"outside {to}")
+        return words
+    words = value // dt.timedelta(microseconds=1) if isinstance(value, dt.timedelta) else value
+    if to in INTERVALS:
+        return math.trunc(Fraction(words, _UNITS[to.sql])) * _UNITS[to.sql] if to == DAY else words
+    units = Fraction(words, _UNITS[type_.sql])
+    if isinstance(to, Decimal):
+        return rounded_decimal(units if type_.sql == "INTERVAL DAY TO SECOND" else math.trunc(units), to)
+    return _integer(units, to)
+
+
+def _read_interval(text: str, to: Type) -> int:
+    """``1-2``, ``3``, ``1 02:03:04.5``, by itself or as SQL writes the literal."""
+    sign = 1
+    units = to.sql.removeprefix("INTERVAL ")
+    written = re.fullmatch(rf"interval\s+([+-]?)'(.*)'\s+{units.replace(' ', '[ ]+')}", text, re.IGNORECASE | re.DOTALL)
+    if written is not None:
+        sign, text = -1 if written[1] == "-" else 1, written[2]
+    if text[:1] in ("+", "-"):
+        sign, text = -sign if text[0] == "-" else sign, text[1:]
+    forms = {
+        "YEAR TO MONTH": r"([0-9]+)-([0-9]+)",
+        "DAY": r"([0-9]+)",
+        "DAY TO SECOND": r"([0-9]+) ([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]{1,9}))?",
+    }
+    match = re.fullmatch(forms[units], text)
+    if match is None:
+        raise NoValue("no interval")
+    first, *rest = (int(part or 0) for part in match.groups()[:4])
+    if any(part >= most for part, most in zip(rest, (12,) if to == YEAR_MONTH else (24, 60, 60), strict=False)):
+        raise NoValue("no interval")
+    if to == YEAR_MONTH:
+        words = first * 12 + rest[0]
+    else:
+        clock = dt.timedelta(hours=rest[0], minutes=rest[1], seconds=rest[2]) if rest else dt.timedelta()
+        fraction = int(f"{match[5] or ''}000000"[:6]) if rest else 0
+        words = first * 86_400_000_000 + clock // dt.timedelta(microseconds=1) + fraction
+    if words >= 1 << (31 if to == YEAR_MONTH else 63):
+        raise NoValue("outside the range")
+    return sign * words
+
+
+def read_time(text: str) -> dt.time:
+    """``12:30``, ``12:30:15.5``, also after a T, and of half a day as ``1:30 PM``."""
+    match = re.fullmatch(
+        r"T?([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2})(?:\.([0-9]*))?)?(?: ?([AaPp])[Mm])?", text, re.ASCII
+    )
+    if match is None:
+        raise NoValue("no time")
+    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    if match[5] is not None:
+        if not 1 <= hour <= 12:
+            raise NoValue("no time")
+        hour = hour % 12 + (12 if match[5] in "pP" else 0)
+    try:
+        return dt.time(hour, minute, second, int(f"{match[4] or ''}000000"[:6]))
+    except ValueError:
+        raise NoValue("no time") from None
+
+
+def _interval_text(value: Any, type_: Type) -> str:
+    if type_ == YEAR_MONTH:
+        body = f"{abs(value) // 12}-{abs(value) % 12}"
+        return f"INTERVAL '{'-' * (value < 0)}{body}' YEAR TO MONTH"
+    size = abs(value)
+    sign = "-" if value < dt.timedelta() else ""
+    if type_ == DAY:
+        return f"INTERVAL '{sign}{size.days}' DAY"
+    clock = _clock_text((dt.datetime.min + dt.timedelta(seconds=size.seconds, microseconds=size.microseconds)).time())
+    return f"INTERVAL '{sign}{size.days} {clock}' DAY TO SECOND"
+
+
+def _clock_text(time: dt.time) -> str:
+    text = time.isoformat("microseconds")
+    return text.rstrip("0").rstrip(".") if time.microsecond else text[:8]
 
 
 def _shortest(value: float, type_: Type) -> str:
@@ -138,7 +245,11 @@ def _from_seconds(value: Any) -> dt.datetime:
 
 
 def _text(value: Any, type_: Type) -> str:
+    if type_ in INTERVALS:
+        return _interval_text(value, type_)
     match value:
+        case dt.time():
+            return _clock_text(value)
         case bool():
             return "true" if value else "false"
         case bytes():
@@ -154,7 +265,7 @@ def _text(value: Any, type_: Type) -> str:
 
 
 def _timestamp_text(value: dt.datetime) -> str:
-    value = value.astimezone(dt.UTC)
+    value = value.astimezone(dt.UTC) if value.tzinfo else value
     whole = f"{value.year:04}-{value.month:02}-{value.day:02} {value.hour:02}:{value.minute:02}:{value.second:02}"
     return whole + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
 
@@ -187,6 +298,12 @@ def _read(text: str, given: str, to: Type) -> Any:
         return read_date(text)
     if to == TIMESTAMP:
         return read_timestamp(text)
+    if to == TIMESTAMP_NTZ:
+        return _read_local(text)
+    if to == TIME:
+        return read_time(text)
+    if to in INTERVALS:
+        return _read_interval(text, to)
     return _read_number(text, to)
 
 
@@ -249,6 +366,13 @@ def read_timestamp(text: str) -> dt.datetime:
         return local.replace(tzinfo=_zone(zone or "Z")).astimezone(dt.UTC)
     except (ValueError, OverflowError, KeyError, OSError):
         raise NoValue("no timestamp") from None
+
+
+def _read_local(text: str) -> dt.datetime:
+    """A timestamp whose zone, which there must be if one is written, is passed over."""
+    read_timestamp(text)
+    zoned = re.fullmatch(r"(.*[ T][0-9]{1,2}(?::[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?)?) ?[^0-9: .].*", text)
+    return read_timestamp(zoned[1] if zoned else text).replace(tzinfo=None)
 
 
 def _zone(name: str) -> dt.tzinfo:

@@ -87,6 +87,13 @@ def _bytes(value: Any, type_: Type) -> bytes:
         case float():
             value = math.nan if value != value else value + 0.0
             return struct.pack("<f" if type_ == FLOAT else "<d", value)
+        case dt.timedelta():
+            return struct.pack("<q", value // dt.timedelta(microseconds=1))
+        case dt.time():
+            span = dt.datetime.combine(dt.date.min, value) - dt.datetime.min
+            return struct.pack("<q", span // dt.timedelta(microseconds=1) * 1000)
+        case dt.datetime() if value.tzinfo is None:
+            return struct.pack("<q", (value.replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1))
         case dt.datetime():
             return struct.pack("<q", (value - EPOCH) // dt.timedelta(microseconds=1))
         case dt.date():

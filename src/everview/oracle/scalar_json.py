@@ -12,7 +12,7 @@ from typing import Any, Final
 from everview.errors import BadPattern
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_numbers import fit
-from everview.types import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Array, Struct, Type
+from everview.types import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
 from everview.types import Decimal as DecimalType
 
 
@@ -113,6 +113,8 @@ def _written(value: Any, type_: Type) -> str:
         return _text(base64.encodebytes(value).decode().replace("\n", ""))
     if type_ == TIMESTAMP:
         return f'"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"'
+    if type_ == TIMESTAMP_NTZ:
+        return f'"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}"'
     if isinstance(value, Decimal):
         return str(value)
     plain = cast_value(value, type_, STRING) if type_ != STRING else value

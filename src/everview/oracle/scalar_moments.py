@@ -41,6 +41,27 @@ def _interval(micros: Any) -> dt.timedelta:
     return micros if isinstance(micros, dt.timedelta) else dt.timedelta(microseconds=micros)
 
 
+def _months_or_micros(a: Any, b: Any, sign: int) -> int:
+    """The sum or difference of two intervals of one kind."""
+    total = _micros(a) + sign * _micros(b)
+    if not isinstance(a, dt.timedelta) and not -(1 << 31) <= total < 1 << 31:
+        raise NoValue("overflow")
+    return _span(total)
+
+
+def _scaled(number: int, span: Any) -> int:
+    total = number * _micros(span)
+    if not isinstance(span, dt.timedelta) and not -(1 << 31) <= total < 1 << 31:
+        raise NoValue("overflow")
+    return _span(total)
+
+
+def _between(a: Any, b: Any) -> dt.timedelta:
+    if isinstance(a, dt.time):
+        a, b = (dt.datetime.combine(dt.date.min, time) for time in (a, b))
+    return a - b
+
+
 def _micros(span: Any) -> int:
     return span // _MICRO if isinstance(span, dt.timedelta) else span
 
@@ -278,11 +299,11 @@ MOMENTS: Final[Mapping[str, Callable[..., Any]]] = {
     "subtract_days_to": _moved(lambda day, by: day - _interval(by)),
     "add_time_to": _moved(lambda moment, by: moment + _interval(by)),
     "subtract_time_to": _moved(lambda moment, by: moment - _interval(by)),
-    "add_intervals": lambda a, b: _span(_micros(a) + _micros(b)),
-    "subtract_intervals": lambda a, b: _span(_micros(a) - _micros(b)),
-    "scale_interval": lambda n, b: _span(n * _micros(b)),
+    "add_intervals": lambda a, b: _months_or_micros(a, b, 1),
+    "subtract_intervals": lambda a, b: _months_or_micros(a, b, -1),
+    "scale_interval": _scaled,
     "subtract_dates": lambda a, b: _micros(a - b),
-    "subtract_timestamps": lambda a, b: _micros(a - b),
+    "subtract_timestamps": _between,
     "last_day": lambda day: day.replace(day=calendar.monthrange(day.year, day.month)[1]),
     "trunc": _moved(_first_day),
     "date_trunc": _moved(_date_trunc),

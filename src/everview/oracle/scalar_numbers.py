@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from everview.oracle.scalar_casts import NoValue, rounded_decimal
-from everview.types import BIGINT, DOUBLE, FLOAT, INTEGER, SMALLINT, TINYINT, Decimal, Type
+from everview.types import BIGINT, DOUBLE, FLOAT, INTEGER, INTERVALS, SMALLINT, TINYINT, Decimal, Type
 
 BITS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT: 64}
 
@@ -269,9 +269,9 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "integral_divide": _integral_divide,
     "modulo": _typed(_remainder),
     "pmod": _pmod,
-    "negate": lambda type_, types, values: fit(type_, -_exact(values[0])),
+    "negate": lambda type_, types, values: fit(type_, -_exact(values[0])) if type_ not in INTERVALS else -values[0],
     "positive": plain(lambda a: a),
-    "abs": lambda type_, types, values: fit(type_, abs(_exact(values[0]))),
+    "abs": lambda type_, types, values: abs(values[0]) if type_ in INTERVALS else fit(type_, abs(_exact(values[0]))),
     "bit_and": plain(lambda a, b: a & b),
     "bit_or": plain(lambda a, b: a | b),
     "bit_xor": plain(lambda a, b: a ^ b),

@@ -62,7 +62,8 @@ def _within(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _from_utc(moment: dt.datetime, zone: str) -> dt.datetime:
-    return moment.astimezone(_zone(zone)).replace(tzinfo=dt.UTC, fold=0)
+    instant = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    return instant.astimezone(_zone(zone)).replace(tzinfo=dt.UTC, fold=0)
 
 
 def _to_utc(moment: dt.datetime, zone: str) -> dt.datetime:

@@ -1,7 +1,7 @@
 """The meaning of scalar expressions: row by row, with Python's numbers, dates and text, sharing no code with kernels.
 
-Values are as views show them: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT. An interval is a
-number of months or of microseconds.
+Values are as views show them: a `datetime` in UTC for TIMESTAMP, a list for ARRAY, a dict for STRUCT, a `timedelta` for
+an interval, of months their number.
 
 >>> from everview.plan.typing import call, literal
 >>> value_of(call("add", literal(1), literal(2)), ())
@@ -27,6 +27,7 @@ from everview.oracle.scalar_order import compare
 from everview.oracle.scalar_parts import PARTS
 from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
+from everview.oracle.scalar_times import TIMES
 from everview.oracle.scalar_urls import parse_url
 from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
@@ -43,7 +44,7 @@ from everview.scalars.expressions import (
     rewritten,
 )
 from everview.scalars.functions.user import registered
-from everview.types import ANY, DATE, Array, Struct, Type
+from everview.types import ANY, DATE, DURATIONS, TIMESTAMP_NTZ, Array, Struct, Type
 
 
 def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None = None) -> Any:
@@ -110,12 +111,12 @@ def _outward(value: Any, type_: Type) -> Any:
         return [_outward(v, type_.element) for v in value]
     if isinstance(type_, Struct) and not isinstance(value, dict):
         return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
-    return value
+    return dt.timedelta(microseconds=value) if type_ in DURATIONS and isinstance(value, int) else value
 
 
 def _cast(value: Any, type_: Type, to: Type, try_: bool, expression: Expression) -> Any:
     try:
-        return cast_value(value, type_, to)
+        return _outward(cast_value(value, type_, to), to)
     except NoValue:
         if try_:
             return None
@@ -147,7 +148,9 @@ def _call(expression: Call, values: list[Any]) -> Any:
         if attempt:
             return None
         raise _failure(name)(f"{none} in {expression}: {values!r}", hint="use the try_ function") from None
-    return value
+    if expression.type == TIMESTAMP_NTZ and value is not None:
+        return value.replace(tzinfo=None)
+    return _outward(value, expression.type) if expression.type in DURATIONS else value
 
 
 def _is_one_row(count: int) -> bool:
@@ -319,7 +322,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     **PRINTING,
     **scalar_arrays.ARRAYS,
     **JSON,
-    **{name: plain(function) for name, function in MOMENTS.items()},
+    **{name: plain(function) for name, function in {**MOMENTS, **TIMES}.items()},
 }
 _SEES_NULL: Final = frozenset(
     {

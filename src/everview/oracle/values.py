@@ -1,9 +1,9 @@
 """Values as the oracle holds them: two are the same exactly when Python says that they are equal.
 
 Python's values of one type nearly have that property already. Of floats there is one NaN and one zero; arrays
-and structs are tuples; a timestamp is its microseconds, an atom its bytes; a value of ANY is a tuple that begins
-with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that views show,
-`arrow` and `landed` to and from Arrow's, which functions see.
+and structs are tuples; a timestamp or an interval is its microseconds, an atom its bytes; a value of ANY is a tuple
+that begins with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that
+views show, `arrow` and `landed` to and from Arrow's, which functions see.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from typing import Any
 
@@ -19,7 +19,22 @@ import pyarrow as pa
 
 from everview.codes.atoms import pack, unpack
 from everview.operators.index import Direction
-from everview.types import ANY, DOUBLE, FLOAT, ID, KINDS, SYMBOL, TIMESTAMP, Array, Atom, Id, Struct, Symbol, Type
+from everview.types import (
+    ANY,
+    DOUBLE,
+    DURATIONS,
+    FLOAT,
+    ID,
+    KINDS,
+    SYMBOL,
+    TIMESTAMP,
+    Array,
+    Atom,
+    Id,
+    Struct,
+    Symbol,
+    Type,
+)
 from everview.types.atoms import atom_of_class, atom_of_kind
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,6 +60,8 @@ def inward(type_: Type) -> Change:
             return _float
         case _ if type_ == TIMESTAMP:
             return _moment
+        case _ if type_ in DURATIONS:
+            return lambda span: span // timedelta(microseconds=1)
         case _:
             return None
 
@@ -65,6 +82,8 @@ def outward(type_: Type) -> Change:
             return _untagged
         case _ if type_ == TIMESTAMP:
             return lambda moment: EPOCH + timedelta(microseconds=moment)
+        case _ if type_ in DURATIONS:
+            return lambda micros: timedelta(microseconds=micros)
         case _:
             return None
 
@@ -120,6 +139,10 @@ def _tagged(value: Any) -> tuple[Any, ...]:
             return KINDS["TIMESTAMP"], _moment(value)
         case date():
             return KINDS["DATE"], value
+        case time():
+            return KINDS["TIME"], value
+        case timedelta():
+            return KINDS["DURATION"], value
         case decimal.Decimal():
             return KINDS["DECIMAL"], value
         case str():
@@ -264,7 +287,7 @@ def from_arrow(type_: Type, column: Any) -> list[Any]:
         column = pa.array(column, type_.arrow)
     elif column.type != type_.arrow:
         column = pa.array(column.to_pylist(), type_.arrow)
-    if type_ == TIMESTAMP:
+    if type_ == TIMESTAMP or type_ in DURATIONS:
         return column.cast(pa.int64()).to_pylist()
     change = landed(type_)
     return column.to_pylist() if change is None else list(map(_each(change), column.to_pylist()))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from everview.operators.linear import recodes
 from everview.plan.typing import call
-from everview.scalars.expressions import TRUE, Call, Cast, Expression, columns_of, moved
-from everview.scalars.kinds import Passing
-from everview.types import Field
+from everview.scalars.expressions import TRUE, Call, Cast, Column, Expression, columns_of, moved, walk
+from everview.scalars.kinds import INTERVALS
+from everview.types import Field, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,14 @@ def _key(part: Expression, width: int) -> Key | None:
     a, b = _stripped(*part.arguments)
     if _side(a, width) == 1 and _side(b, width) == 0:
         a, b = b, a
-    if _side(a, width) != 0 or _side(b, width) != 1 or isinstance(a.type, Passing):
-        return None  # a key is a column, and no column holds an interval
+    if _side(a, width) != 0 or _side(b, width) != 1 or _is_computed_interval(part, a.type):
+        return None
     return Key(a, moved(b, lambda column: column - width), part.function == "null_safe_equal")
+
+
+def _is_computed_interval(part: Expression, type_: Type) -> bool:
+    """Whether intervals are compared that no column holds, as ``a.at - a.since = b.at - b.since``: they are no keys."""
+    return type_ in INTERVALS and not any(isinstance(e, Column) and e.type in INTERVALS for e in walk(part))
 
 
 def _side(expression: Expression, width: int) -> int | None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 from everview.errors import TypeMismatch, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
 from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
-from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH, Passing
+from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
 from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
 from everview.types import (
     BIGINT,
@@ -30,6 +30,7 @@ from everview.types import (
     DOUBLE,
     INTEGER,
     STRING,
+    TIME,
     TIMESTAMP,
     Array,
     Decimal,
@@ -112,8 +113,13 @@ def literal(value: Any, type_: Type | None = None) -> Literal:
             return Literal(_inward(value, TIMESTAMP), TIMESTAMP)
         case dt.date():
             return Literal(value, DATE)
+        case dt.time() if value.tzinfo is None:
+            return Literal(value, TIME)
+        case dt.timedelta():
+            return Literal(_inward(value, DAY_TIME), DAY if not value % dt.timedelta(1) else DAY_TIME)
         case _:
-            raise TypeMismatch(f"{value!r} is no literal", hint="give a number, text, bytes, a date or a datetime")
+            hint = "give a number, text, bytes, a date, a time, a datetime or a timedelta"
+            raise TypeMismatch(f"{value!r} is no literal", hint=hint)
 
 
 def _integer(value: int) -> Literal:
@@ -144,6 +150,8 @@ def _inward(value: Any, type_: Type) -> Any:
             return tuple(_inward(v, f.type) for v, f in zip(values, fields, strict=True))
         case _ if type_ == TIMESTAMP and isinstance(value, dt.datetime):
             return value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        case _ if type_ in INTERVALS and isinstance(value, dt.timedelta):
+            return value // dt.timedelta(microseconds=1)
         case _:
             return value
 
@@ -166,9 +174,22 @@ def interval(amount: int | decimal.Decimal, unit: str) -> Literal:
 _SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {
     "BOOLEAN": frozenset(["number", "STRING"]),
     "number": frozenset(["number", "BOOLEAN", "STRING"]),
-    "DATE": frozenset(["STRING", "TIMESTAMP"]),
-    "TIMESTAMP": frozenset(["STRING", "DATE", "number"]),
-    "STRING": frozenset(["number", "BOOLEAN", "DATE", "TIMESTAMP", "BINARY"]),
+    "DATE": frozenset(["STRING", "TIMESTAMP", "TIMESTAMP_NTZ"]),
+    "TIMESTAMP": frozenset(["STRING", "DATE", "number", "TIMESTAMP_NTZ", "TIME"]),
+    "TIMESTAMP_NTZ": frozenset(["STRING", "DATE", "TIMESTAMP", "TIME"]),
+    "TIME": frozenset(["STRING"]),
+    "STRING": frozenset(
+        [
+            "number",
+            "BOOLEAN",
+            "DATE",
+            "TIME",
+            "TIMESTAMP",
+            "TIMESTAMP_NTZ",
+            "BINARY",
+            *(type_.name for type_ in INTERVALS),
+        ]
+    ),
     "BINARY": frozenset(["STRING"]),
 }
 
@@ -195,11 +216,20 @@ def castable(a: Type, b: Type) -> bool:
         return len(a.fields) == len(b.fields) and all(
             castable(x.type, y.type) and (y.nullable or not x.nullable) for x, y in zip(a.fields, b.fields, strict=True)
         )
-    if isinstance(a, Passing) or isinstance(b, Passing):
-        return a in INTERVALS and b in INTERVALS and YEAR_MONTH not in (a, b)
+    if (a in INTERVALS or b in INTERVALS) and STRING not in (a, b):
+        both = a in INTERVALS and b in INTERVALS and YEAR_MONTH not in (a, b)
+        return both or _is_exact(a) or _is_exact(b)
+    if a == TIME and _is_exact(b):
+        return True
+    if b == STRING and a in INTERVALS:
+        return True
     if a == TIMESTAMP or b == TIMESTAMP:
         return _cast_name(b) in _SCALAR_CASTS.get(_cast_name(a), frozenset()) or (is_number(a) and b == TIMESTAMP)
     return _cast_name(b) in _SCALAR_CASTS.get(_cast_name(a), frozenset())
+
+
+def _is_exact(type_: Type) -> bool:
+    return is_integer(type_) or isinstance(type_, Decimal)
 
 
 def _cast_name(type_: Type) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.codes.columns import any_of
-from everview.scalars.coercion import bits, is_integer
+from everview.scalars.coercion import MOMENTS, bits, is_integer
 from everview.scalars.functions.decimals import (
     double_as_decimal,
     half_up,
@@ -28,17 +28,18 @@ from everview.scalars.functions.decimals import (
 from everview.scalars.functions.kernel import Checked, Value, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, LAST_YEAR, in_years
 from everview.scalars.kinds import INTERVALS, VOID
+from everview.scalars.span_casts import SPAN_CASTS
 from everview.scalars.text_casts import FROM_TEXT, to_string
 from everview.types import (
     ANY,
     BINARY,
     BOOLEAN,
-    DATE,
     DOUBLE,
+    DURATIONS,
     FLOAT,
     INTEGERS,
     STRING,
-    TIMESTAMP,
+    TIME,
     Array,
     Decimal,
     Struct,
@@ -48,8 +49,10 @@ from everview.types import (
 
 def safe(type_: Type, to: Type) -> bool:
     """Whether a cast between two types can never fail."""
-    if type_ in (to, VOID) or to in (STRING, ANY) or {type_, to} == {DATE, TIMESTAMP} or type_ == BINARY:
+    if type_ in (to, VOID) or to in (STRING, ANY) or type_ == BINARY or (type_ in MOMENTS and to in (*MOMENTS, TIME)):
         return True
+    if type_ in INTERVALS or to in INTERVALS:
+        return type_ in DURATIONS and to in DURATIONS
     if isinstance(type_, Array) and isinstance(to, Array):
         return safe(type_.element, to.element)
     if isinstance(type_, Struct) and isinstance(to, Struct):
@@ -301,5 +304,7 @@ _CASTS: Final[dict[tuple[str, str], Callable[[Value, Type, Type], Any]]] = {
     ("TIMESTAMP", "integer"): _timestamp_to_integer,
     ("TIMESTAMP", "float"): _timestamp_to_float,
     ("TIMESTAMP", "decimal"): _timestamp_to_decimal,
-    ("interval", "interval"): _same_bytes,
+    ("DATE", "TIMESTAMP_NTZ"): _date_to_timestamp,
+    ("TIMESTAMP_NTZ", "DATE"): _timestamp_to_date,
+    **SPAN_CASTS,
 }

@@ -2,7 +2,8 @@
 
 - Numbers meet in the wider type; an integer meets FLOAT in DOUBLE, and a DECIMAL meets either in DOUBLE.
 - Text meets an integer as BIGINT, a fraction as DOUBLE, a date or a timestamp as that.
-- DATE meets TIMESTAMP as TIMESTAMP. A bare NULL is of any type. Nothing else meets.
+- DATE meets TIMESTAMP as TIMESTAMP, as TIMESTAMP_NTZ does; DATE meets TIMESTAMP_NTZ as that.
+- A bare NULL is of any type. Nothing else meets.
 
 >>> str(common(INTEGER, Decimal(12, 2)))
 'DECIMAL(12,2)'
@@ -19,7 +20,7 @@ from typing import Final
 
 from everview.errors import TypeMismatch
 from everview.scalars.expressions import Cast, Expression, Literal
-from everview.scalars.kinds import DAY, DAY_TIME, VOID, Passing
+from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID
 from everview.types import (
     BIGINT,
     BINARY,
@@ -31,7 +32,9 @@ from everview.types import (
     INTEGERS,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Array,
     Decimal,
@@ -41,6 +44,7 @@ from everview.types import (
     Type,
 )
 
+MOMENTS: Final = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # the less general first
 FRACTIONS: Final = (FLOAT, DOUBLE)
 MOST_DIGITS: Final = 38
 _WHOLE: Final[dict[Type, int]] = {TINYINT: 3, SMALLINT: 5, INTEGER: 10, BIGINT: 20}
@@ -63,8 +67,8 @@ def is_number(type_: Type) -> bool:
 
 
 def is_simple(type_: Type) -> bool:
-    """Whether values have a plain text: numbers, text, truth values, dates and timestamps."""
-    return is_number(type_) or type_ in (STRING, BOOLEAN, DATE, TIMESTAMP)
+    """Whether values have a plain text: numbers, text, truth values, dates, times, timestamps and intervals."""
+    return is_number(type_) or type_ in (STRING, BOOLEAN, TIME, *MOMENTS, *INTERVALS)
 
 
 def bounded(precision: int, scale: int) -> Decimal:
@@ -98,8 +102,8 @@ def tightest(a: Type, b: Type) -> Type | None:
         return b if a == VOID else a
     if is_number(a) and is_number(b):
         return _numbers(a, b)
-    if {a, b} == {DATE, TIMESTAMP}:
-        return TIMESTAMP
+    if a in MOMENTS and b in MOMENTS:
+        return max(a, b, key=MOMENTS.index)
     if {a, b} == {DAY, DAY_TIME}:
         return DAY_TIME
     if isinstance(a, Array) and isinstance(b, Array):
@@ -125,7 +129,7 @@ def common(a: Type, b: Type) -> Type | None:
         return BIGINT
     if is_number(other):
         return DOUBLE
-    return other if other in (BOOLEAN, DATE, TIMESTAMP, BINARY) else None
+    return other if other in (BOOLEAN, TIME, BINARY, *MOMENTS) else None
 
 
 def common_of(arguments: tuple[Expression, ...], what: str) -> Type:
@@ -171,7 +175,7 @@ def mismatch(what: str, types: tuple[Type, ...], hint: str = "cast one of them")
 
 
 def _implied(type_: Type, wanted: Type) -> bool:
-    if isinstance(wanted, Passing):
+    if wanted in INTERVALS:
         return (type_, wanted) == (DAY, DAY_TIME)
     if type_ == STRING:
         return isinstance(wanted, (ScalarType, Decimal)) and (is_simple(wanted) or wanted == BINARY)
@@ -181,7 +185,7 @@ def _implied(type_: Type, wanted: Type) -> bool:
         return _numbers(type_, wanted) == wanted or wanted in FRACTIONS
     if isinstance(type_, Array) and isinstance(wanted, Array):
         return type_.element in (wanted.element, VOID) or _implied(type_.element, wanted.element)
-    return {type_, wanted} == {DATE, TIMESTAMP}
+    return type_ in MOMENTS and wanted in MOMENTS
 
 
 def _numbers(a: Type, b: Type) -> Type:

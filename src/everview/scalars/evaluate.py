@@ -538,7 +538,9 @@ def _inward(value: Value) -> Any:
 
 def _tuples(value: Any) -> Any:
     if isinstance(value, dt.datetime):
-        return value.astimezone(dt.UTC)
+        return value.astimezone(dt.UTC) if value.tzinfo else value
+    if isinstance(value, dt.timedelta):
+        return value // dt.timedelta(microseconds=1)
     if isinstance(value, dict):
         return tuple(map(_tuples, value.values()))
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

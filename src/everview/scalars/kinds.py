@@ -1,11 +1,13 @@
-"""Types that only expressions have: the type of a bare NULL, and intervals. No column of a relation holds them."""
+"""Types that only expressions have, as the type of a bare NULL, which no column holds; and units of intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from everview.types import Type
+from everview.types import DAY, DAY_TIME, INTERVALS, YEAR_MONTH, Type
+
+__all__ = ["DAY", "DAY_TIME", "INTERVALS", "MICROS", "MONTHS", "VOID", "YEAR_MONTH", "Passing", "Unit"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,19 +27,13 @@ class Passing(Type):
     def arrow(self) -> pa.DataType:
         import pyarrow as pa
 
-        if self == VOID:
-            return pa.null()
-        return pa.int32() if self == YEAR_MONTH else pa.duration("us")
+        return pa.null()
 
     def __repr__(self) -> str:
         return self.name
 
 
 VOID: Final = Passing("VOID")
-YEAR_MONTH: Final = Passing("INTERVAL YEAR TO MONTH")  # a number of months
-DAY: Final = Passing("INTERVAL DAY")  # whole days: a date plus one is a date
-DAY_TIME: Final = Passing("INTERVAL DAY TO SECOND")  # microseconds
-INTERVALS: Final = (YEAR_MONTH, DAY, DAY_TIME)
 
 Unit = Literal["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 MONTHS: Final[dict[str, int]] = {"year": 12, "quarter": 3, "month": 1}

@@ -51,8 +51,10 @@ _LEVELS: Final = (
     ("bit_xor",),
     ("bit_and",),
     ("add", "subtract", "add_intervals", "subtract_intervals", "add_months_to", "add_days_to", "add_time_to",
-     "subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_dates", "subtract_timestamps"),
-    ("multiply", "divide", "integral_divide", "modulo", "scale_interval"),
+     "subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_dates", "subtract_timestamps",
+     "add_to_time", "subtract_from_time"),
+    ("multiply", "divide", "integral_divide", "modulo", "scale_interval", "multiply_interval",
+     "divide_interval"),
     ("negate", "bit_not"),
 )  # fmt: skip
 _LEVEL: Final = {name: level for level, names in enumerate(_LEVELS) for name in names}
@@ -62,6 +64,7 @@ _INFIX: Final = {
     "greater_equal": ">=", "null_safe_equal": "<=>", "like": "LIKE", "ilike": "ILIKE", "rlike": "RLIKE",
     "bit_or": "|", "bit_xor": "^", "bit_and": "&", "add": "+", "subtract": "-", "multiply": "*", "divide": "/",
     "integral_divide": "DIV", "modulo": "%", "scale_interval": "*",
+    "multiply_interval": "*", "divide_interval": "/",
 }  # fmt: skip
 _INFIX_OF: Final = {name: _INFIX.get(name, "-" if name.startswith("subtract") else "+") for name in _LEVELS[7]} | _INFIX
 _PREFIX: Final = {"not": "NOT ", "negate": "-", "bit_not": "~"}
@@ -240,6 +243,10 @@ def value_text(value: Any, type_: Type) -> str:
         return f"X'{value.hex().upper()}'"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
+    if isinstance(value, dt.datetime) and value.tzinfo is None:
+        return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
+    if isinstance(value, dt.time):
+        return f"TIME '{value.isoformat()}'"
     if isinstance(value, dt.datetime):
         return f"TIMESTAMP '{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')}'"
     if isinstance(value, dt.date):

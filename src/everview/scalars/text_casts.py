@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from everview.scalars.coercion import bits
 from everview.scalars.functions.kernel import Checked, Failed, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, days_of
-from everview.types import BINARY, DOUBLE, FLOAT, TIMESTAMP, Decimal, Type
+from everview.scalars.span_casts import interval_text, time_text
+from everview.types import BINARY, DOUBLE, FLOAT, INTERVALS, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a value
 
@@ -28,8 +29,12 @@ def to_string(value: Value, type_: Type) -> Value:
     """A column of any type as text."""
     if type_ == BINARY:
         return each(pa.string(), lambda raw: raw.decode(errors="replace"), value)
-    if type_ == TIMESTAMP:
+    if type_ in (TIMESTAMP, TIMESTAMP_NTZ):
         return _timestamp_text(value)
+    if type_ == TIME:
+        return time_text(value)
+    if type_ in INTERVALS:
+        return interval_text(value, type_)
     if type_ in (FLOAT, DOUBLE):
         return _float_texts(value, float_text if type_ == DOUBLE else _single_text)
     if isinstance(type_, Decimal):
@@ -210,7 +215,8 @@ def _read_timestamp(value: Value, type_: Type, to: Type) -> Any:
     moments = days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
     zones = pc.struct_field(parts, "z").fill_null("")
     if pc.any(pc.not_equal(zones, pa.scalar(""))).as_py():
-        moments, known = _in_zones(moments, zones)
+        instants, known = _in_zones(moments, zones)
+        moments = instants if to == TIMESTAMP else moments  # without a zone, a zone is read and passed over
         good &= known
     return _read(moments, good, value, to)
 
@@ -272,4 +278,5 @@ FROM_TEXT: Final[dict[str, Callable[[Value, Type, Type], Any]]] = {
     "BOOLEAN": _reading("^(?i:t|true|y|yes|1|f|false|n|no|0)$", _read_boolean, "truth value"),
     "DATE": _read_date,
     "TIMESTAMP": _read_timestamp,
+    "TIMESTAMP_NTZ": _read_timestamp,
 }

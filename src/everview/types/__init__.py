@@ -2,8 +2,8 @@
 
 Everything inside is rows of int64 words. A type says how its values become words:
 
-- **fixed** types (integers, floats, DECIMAL, DATE, TIMESTAMP) are coded reversibly, and the order of the
-  codes is the order of the values (`Type.ordered`);
+- **fixed** types (integers, floats, DECIMAL, DATE, TIME, TIMESTAMP, INTERVAL) are coded reversibly, and the
+  order of the codes is the order of the values (`Type.ordered`);
 - **interned** types (STRING, BINARY, SYMBOL, ID, ARRAY, STRUCT, registered atoms) are coded by a 64-bit hash
   which a dictionary maps back; `Type.kind` is the name space of that hash;
 - ANY is two words: the kind of the value, and a word of that kind.
@@ -26,20 +26,27 @@ from everview.types.kinds import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY,
+    DAY_TIME,
     DOUBLE,
+    DURATIONS,
     FIRST_INTERNED,
     FLOAT,
     ID,
     INTEGER,
     INTEGERS,
+    INTERVALS,
     KINDS,
     NULL_WORD,
     SCALARS,
     SMALLINT,
     STRING,
     SYMBOL,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Array,
     Decimal,
     Field,
@@ -59,20 +66,27 @@ __all__ = [
     "BINARY",
     "BOOLEAN",
     "DATE",
+    "DAY",
+    "DAY_TIME",
     "DOUBLE",
+    "DURATIONS",
     "FIRST_INTERNED",
     "FLOAT",
     "ID",
     "INTEGER",
     "INTEGERS",
+    "INTERVALS",
     "KINDS",
     "NULL_WORD",
     "SCALARS",
     "SMALLINT",
     "STRING",
     "SYMBOL",
+    "TIME",
     "TIMESTAMP",
+    "TIMESTAMP_NTZ",
     "TINYINT",
+    "YEAR_MONTH",
     "Array",
     "Atom",
     "Decimal",

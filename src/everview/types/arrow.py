@@ -14,6 +14,8 @@ from everview.types.kinds import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     ID,
@@ -21,8 +23,11 @@ from everview.types.kinds import (
     SMALLINT,
     STRING,
     SYMBOL,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
+    YEAR_MONTH,
     Array,
     Decimal,
     Field,
@@ -47,8 +52,10 @@ _ARROW_NAMES: Final[Mapping[str, str]] = {
     "DATE": "date32",
     "STRING": "string",
     "SYMBOL": "string",
+    "INTERVAL YEAR TO MONTH": "int32",  # Arrow in Python makes no intervals of months
 }
 _NOTE: Final = b"everview"
+_NOTED: Final = (SYMBOL, ID, ANY, YEAR_MONTH, DAY, TIMESTAMP_NTZ)
 
 
 @cache
@@ -64,6 +71,12 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.struct([_arrow_field(f) for f in fields])
         case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
+        case ScalarType("TIMESTAMP_NTZ"):
+            return pa.timestamp("us")
+        case ScalarType("TIME"):
+            return pa.time64("us")
+        case ScalarType("INTERVAL DAY" | "INTERVAL DAY TO SECOND"):
+            return pa.duration("us")
         case ScalarType(name) if name in _ARROW_NAMES:
             return getattr(pa, _ARROW_NAMES[name])()
         case _:
@@ -78,10 +91,10 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _arrow_field(field: Field) -> pa.Field[Any]:
-    """The Arrow field of a column; its metadata names symbols, IDs, ANY and atoms, which are text or bytes to Arrow."""
+    """The Arrow field of a column; its metadata names a type that Arrow's own does not tell, as of symbols."""
     import pyarrow as pa
 
-    plain = field.type not in (SYMBOL, ID, ANY) and not isinstance(field.type, Atom)
+    plain = field.type not in _NOTED and not isinstance(field.type, Atom)
     note = None if plain else {_NOTE: field.type.sql.encode()}
     return pa.field(field.name, field.type.arrow, nullable=field.nullable, metadata=note)
 
@@ -143,6 +156,8 @@ _ARROW_TESTS: Final[tuple[tuple[str, Type], ...]] = (
     ("is_float64", DOUBLE),
     ("is_date", DATE),
     ("is_timestamp", TIMESTAMP),
+    ("is_time", TIME),
+    ("is_duration", DAY_TIME),
     ("is_string", STRING),
     ("is_large_string", STRING),
     ("is_string_view", STRING),

@@ -23,7 +23,9 @@ KINDS: Final[Mapping[str, int]] = {
     "INTEGER": 24,
     "FLOAT": 32,
     "DATE": 40,
+    "TIME": 44,
     "TIMESTAMP": 48,
+    "DURATION": 52,
     "DECIMAL": 56,
     "STRING": 64,
     "BINARY": 72,
@@ -140,6 +142,10 @@ _SCALAR_KINDS = {
     "BIGINT": "INTEGER",
     "DOUBLE": "FLOAT",
     "ANY": "NULL",
+    "TIMESTAMP_NTZ": "TIMESTAMP",
+    "INTERVAL YEAR TO MONTH": "INTEGER",
+    "INTERVAL DAY": "DURATION",
+    "INTERVAL DAY TO SECOND": "DURATION",
 }
 
 BOOLEAN: Final = ScalarType("BOOLEAN")
@@ -150,7 +156,12 @@ BIGINT: Final = ScalarType("BIGINT")
 FLOAT: Final = ScalarType("FLOAT")
 DOUBLE: Final = ScalarType("DOUBLE")
 DATE: Final = ScalarType("DATE")
-TIMESTAMP: Final = ScalarType("TIMESTAMP")
+TIMESTAMP: Final = ScalarType("TIMESTAMP")  # an instant
+TIMESTAMP_NTZ: Final = ScalarType("TIMESTAMP_NTZ")  # a date and a time of day, in no zone
+TIME: Final = ScalarType("TIME")  # of a day, to the microsecond
+YEAR_MONTH: Final = ScalarType("INTERVAL YEAR TO MONTH")  # a number of months
+DAY: Final = ScalarType("INTERVAL DAY")  # whole days: a date plus one is a date
+DAY_TIME: Final = ScalarType("INTERVAL DAY TO SECOND")  # microseconds
 STRING: Final = ScalarType("STRING")
 BINARY: Final = ScalarType("BINARY")
 SYMBOL: Final = ScalarType("SYMBOL")
@@ -159,9 +170,12 @@ ANY: Final = ScalarType("ANY")
 
 INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)  # narrowest first
 
+INTERVALS: Final = (YEAR_MONTH, DAY, DAY_TIME)
+DURATIONS: Final = (DAY, DAY_TIME)  # intervals of a fixed length
+
 SCALARS: Final = (
-    BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP,
-    STRING, BINARY, SYMBOL, ID, ANY,
+    BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ, TIME,
+    STRING, BINARY, SYMBOL, ID, ANY, *INTERVALS,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from everview.errors import SchemaError
 from everview.types.atoms import HOST_ATOMS, Atom
 from everview.types.kinds import Array, Decimal, Field, Struct, Type
 from everview.types.names import unknown_name
-from everview.types.spellings import CONSTRUCTORS, SPELLINGS
+from everview.types.spellings import CONSTRUCTORS, SPANS, SPELLINGS
 
 _TOKEN = re.compile(r'\s*(?:(\w+)|`((?:[^`]|``)+)`|"((?:[^"]|"")+)"|([<>(),:]))')
 
@@ -72,6 +72,8 @@ class TypeParser:
             return Array(element)
         if name == "STRUCT":
             return self.struct()
+        if name == "INTERVAL":
+            return self.interval()
         if name in CONSTRUCTORS:
             numbers = self.numbers()
             return Decimal(*numbers) if numbers else Decimal(10, 0)
@@ -83,7 +85,18 @@ class TypeParser:
             self.accept("PRECISION")
         if name in ("VARCHAR", "CHAR", "VARBINARY"):
             self.numbers()
+        if name == "TIME" and (digits := self.numbers()) not in ([], [6]):
+            raise self.error(str(digits[0]), "6")
         return SPELLINGS[name]
+
+    def interval(self) -> Type:
+        """The units after INTERVAL: ``YEAR TO MONTH``, ``DAY TO SECOND``, or others of one kind."""
+        units = self.next("units, as in INTERVAL DAY TO SECOND")[0].upper()
+        if self.accept("TO"):
+            units += f" TO {self.next('a unit')[0].upper()}"
+        if units not in SPANS:
+            raise self.error(units, "units, as in INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH")
+        return SPANS[units]
 
     def struct(self) -> Type:
         self.expect("<")

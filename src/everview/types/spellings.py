@@ -9,18 +9,22 @@ from everview.types.kinds import (
     BIGINT,
     BINARY,
     BOOLEAN,
+    DAY,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INTEGER,
+    INTERVALS,
     SCALARS,
     SMALLINT,
     STRING,
     TIMESTAMP,
     TINYINT,
+    YEAR_MONTH,
     ScalarType,
 )
 
-SPELLINGS: Final[Mapping[str, ScalarType]] = {t.name: t for t in SCALARS} | {
+SPELLINGS: Final[Mapping[str, ScalarType]] = {t.name: t for t in SCALARS if t not in INTERVALS} | {
     "BOOL": BOOLEAN,
     "BYTE": TINYINT,
     "INT1": TINYINT,
@@ -44,4 +48,13 @@ SPELLINGS: Final[Mapping[str, ScalarType]] = {t.name: t for t in SCALARS} | {
     "VARBINARY": BINARY,
 }
 
-CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT")
+# The units that may follow INTERVAL; a column holds at least what they name.
+_TIMES: Final = ("DAY", "HOUR", "MINUTE", "SECOND")
+SPANS: Final[Mapping[str, ScalarType]] = {
+    **dict.fromkeys(("YEAR", "MONTH", "YEAR TO MONTH"), YEAR_MONTH),
+    "DAY": DAY,
+    **dict.fromkeys(_TIMES[1:], DAY_TIME),
+    **{f"{a} TO {b}": DAY_TIME for place, a in enumerate(_TIMES) for b in _TIMES[place + 1 :]},
+}
+
+CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT", "INTERVAL")

@@ -9,6 +9,8 @@ from everview.types.kinds import (
     ANY,
     BIGINT,
     BINARY,
+    DAY,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     ID,
@@ -31,6 +33,7 @@ _WIDER: Final[dict[Type, tuple[Type, ...]]] = {
     FLOAT: (DOUBLE,),
     STRING: (SYMBOL, ID, ANY),
     BINARY: (ID,),
+    DAY: (DAY_TIME,),
 }
 
 

@@ -19,7 +19,7 @@ from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, coerced, implicit, is_integer, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
 from everview.scalars.kinds import VOID
-from everview.types import BIGINT, BOOLEAN, DOUBLE, STRING, TINYINT, Type
+from everview.types import BIGINT, BOOLEAN, DOUBLE, INTERVALS, STRING, TINYINT, Type
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,13 @@ def _check_no_order(written: SqlCall, site: Site) -> None:
         raise site.context.error(f"{written.name} does not depend on an order", written.node, "leave ORDER BY out")
 
 
+_OF_INTERVALS = ("sum", "avg", "mean", "try_sum", "try_avg")  # aggregates of numbers, and of intervals
+
+
 def _number(name: str, argument: Expression) -> Expression:
-    return argument if is_number(argument.type) else implicit(argument, DOUBLE, name)
+    if is_number(argument.type) or (argument.type in INTERVALS and name in _OF_INTERVALS):
+        return argument
+    return implicit(argument, DOUBLE, name)
 
 
 def _truth(name: str, argument: Expression) -> Expression:

@@ -8,7 +8,7 @@ from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
 from everview.scalars.expressions import Expression, Literal
-from everview.scalars.kinds import INTERVALS, VOID
+from everview.scalars.kinds import VOID
 from everview.types import DOUBLE, STRING, Array, Decimal, Field, Schema, Struct, Type
 
 
@@ -55,12 +55,3 @@ def _with_text(type_: Type) -> Type:
     if isinstance(type_, Struct):
         return Struct(Field(f.name, _with_text(f.type), f.nullable) for f in type_.fields)
     return type_
-
-
-def holds_interval(type_: Type) -> bool:
-    """Whether values of a type are intervals, or have one inside of them."""
-    if isinstance(type_, Array):
-        return holds_interval(type_.element)
-    if isinstance(type_, Struct):
-        return any(holds_interval(f.type) for f in type_.fields)
-    return type_ in INTERVALS

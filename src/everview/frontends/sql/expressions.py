@@ -30,7 +30,7 @@ from everview.scalars.expressions import (
     Literal,
     Now,
 )
-from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
+from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 LISTED = 10  # comparisons of values that are better a list
 LONGEST_CHAIN = 150  # operators in a row, each over the result of the one before
@@ -119,6 +119,8 @@ MOMENTS = {  # unless a column is called so
     "current_date": Now("date"),
     "current_timestamp": Now("timestamp"),
     "localtimestamp": Now("timestamp"),
+    "current_time": cast(Now("timestamp"), TIME),
+    "localtime": cast(Now("timestamp"), TIME),
 }
 
 
@@ -213,6 +215,22 @@ def _today(node: exp.CurrentDate, site: Site) -> Expression:
 @handles(exp.CurrentTimestamp, exp.CurrentDatetime, exp.Localtimestamp, args="sysdate")
 def _now(node: exp.Expr, site: Site) -> Expression:
     return Now("timestamp")
+
+
+@handles(exp.CurrentTime, exp.Localtime)
+def _time_of_day(node: exp.Expr, site: Site) -> Expression:
+    if node.this is not None:
+        raise site.context.unsupported("the current time to some digits", node, "write time_trunc('SECOND', …) of it")
+    return cast(Now("timestamp"), TIME)
+
+
+@handles(exp.AtTimeZone, args="this zone")
+def _in_zone(node: exp.AtTimeZone, site: Site) -> Expression:
+    """What the clock of a zone shows at an instant; the instant at which it shows a time without a zone."""
+    value, zone = expression(node.this, site), expression(node.args["zone"], site)
+    if value.type == TIMESTAMP_NTZ:
+        return call("to_utc_timestamp", cast(value, TIMESTAMP), zone)
+    return cast(call("from_utc_timestamp", value, zone), TIMESTAMP_NTZ)
 
 
 @handles(exp.Interval, args="this unit")
@@ -393,7 +411,7 @@ def compared(name: str, a: Expression, b: Expression) -> Expression:
 
 
 def as_moment(value: Expression, beside: Type) -> Expression:
-    if beside not in (DATE, TIMESTAMP) or not (isinstance(value, Literal) and value.type == STRING):
+    if beside not in WRITTEN or not (isinstance(value, Literal) and value.type == STRING):
         return value
     read = types.read_moment(value, beside)
     return value if read is None else read
@@ -430,16 +448,18 @@ def _if(node: exp.If, site: Site) -> Expression:
 def _cast(node: exp.Cast, site: Site) -> Expression:
     type_ = types.type_of(node.to, site.context)
     inner = bare(node.this)
-    if isinstance(inner, exp.Literal) and inner.is_string and type_ in (DATE, TIMESTAMP):
+    if isinstance(inner, exp.Literal) and inner.is_string and type_ in WRITTEN:
         if not node.args.get("safe"):
             return types.moment(inner.this, type_, node, site.context)
         return types.read_moment(literal(inner.this), type_) or Literal(None, type_)
     value = expression(inner, site)
+    types.check_cast(node.to, value.type, site.context)
     if is_integer(type_) and site.context.dialect in ROUNDING:
         value = _rounded(value)
     return cast(value, type_, try_=bool(node.args.get("safe")))
 
 
+WRITTEN = (DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ)  # types of literals that are written as text
 ROUNDING = ("duckdb", "postgres", "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
 
 

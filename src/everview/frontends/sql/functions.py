@@ -23,8 +23,8 @@ from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
-from everview.scalars.kinds import MICROS, MONTHS
-from everview.types import BIGINT, INTEGER, TIMESTAMP, parse_type, unknown_name
+from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
+from everview.types import BIGINT, INTEGER, TIME, TIMESTAMP, TIMESTAMP_NTZ, YEAR_MONTH, parse_type, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql.lambdas import lambda_call
@@ -47,6 +47,7 @@ CASTS = [
     "binary",
     "date",
     "timestamp",
+    "time",
 ]
 PARTS = {
     "year": "year", "years": "year", "y": "year", "quarter": "quarter", "qtr": "quarter",
@@ -56,6 +57,15 @@ PARTS = {
     "minute": "minute", "minutes": "minute", "min": "minute", "second": "second_fraction",
     "seconds": "second_fraction", "yearofweek": "yearofweek",
 }  # fmt: skip
+PARTS_OF_INTERVALS = {
+    True: {"year": "interval_years", "month": "interval_months"},
+    False: {
+        "day": "interval_days",
+        "hour": "interval_hours",
+        "minute": "interval_minutes",
+        "second_fraction": "interval_seconds",
+    },
+}
 CHANCE = (
     *("rand", "random", "randn", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid"),
     *("randstr", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
@@ -147,6 +157,24 @@ def _moment(kind: Any) -> Special:
     return special
 
 
+def _current_time(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """The time of day of now, to six digits of a second or fewer."""
+    now = cast(Now("timestamp"), TIME)
+    if not arguments:
+        return now
+    digits = _digits_of(arguments, node, site)
+    unit = literal(10 ** (6 - digits), BIGINT)
+    whole = call("integral_divide", call("time_to_micros", now), unit)
+    return call("time_from_micros", call("multiply", whole, unit))
+
+
+def _digits_of(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> int:
+    given = expression(arguments[0], site)
+    if len(arguments) > 1 or not isinstance(given, Literal) or given.value not in range(7):
+        raise site.context.error("the digits of a second are 0 to 6", node, "write current_time(3)")
+    return given.value
+
+
 def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """Seconds since 1970 of a moment, by default of now."""
     if not arguments:
@@ -172,7 +200,14 @@ def _date_part(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Express
 def part(name: str, value: Expression, node: exp.Expr, site: Site) -> Expression:
     """``EXTRACT(name FROM value)``."""
     extracting = PARTS.get(name.lower())
+    if value.type in INTERVALS and extracting is not None:
+        extracting = PARTS_OF_INTERVALS[value.type == YEAR_MONTH].get(extracting)
+    if value.type == TIME and extracting not in ("hour", "minute", "second_fraction"):
+        extracting = None
     if extracting is None:
+        if value.type == TIME or value.type in INTERVALS:
+            hint = "there are the units of the type"
+            raise site.context.error(f"EXTRACT({name} …) of {value.type}", node, hint)
         raise site.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
     return call(extracting, value)
 
@@ -221,7 +256,8 @@ def _addition(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expressi
     unit, amount = _unit_of(arguments[0], node, site), expression(arguments[1], site)
     to = expression(arguments[2], site)
     if site.context.dialect == "spark":  # there the sum is a timestamp, whatever it is added to
-        amount, to = cast(amount, BIGINT if unit in MICROS else INTEGER), cast(to, TIMESTAMP)
+        amount = cast(amount, BIGINT if unit in MICROS else INTEGER)
+        to = to if to.type == TIMESTAMP_NTZ else cast(to, TIMESTAMP)
     if isinstance(amount, Literal) and isinstance(amount.value, int):
         return call("add", to, interval(amount.value, unit))
     whole = amount if site.context.dialect == "spark" else coerced(amount, INTEGER)
@@ -261,6 +297,8 @@ SPECIAL: dict[str, Special] = {
     "now": _moment("timestamp"),
     "current_timestamp": _moment("timestamp"),
     "localtimestamp": _moment("timestamp"),
+    "current_time": _current_time,
+    "localtime": _current_time,
     "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
-from everview.frontends.sql.casts import as_types, holds_interval, untyped
+from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, condition, expression, placed
 from everview.frontends.sql.names import Scope, fold, short
@@ -29,10 +29,9 @@ from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
 from everview.later import Later
 from everview.plan.node import Plan
-from everview.plan.node import walk as walk_plan
-from everview.plan.nodes import Aggregate, Distinct, Explode, Filter, Project, Top, Window
+from everview.plan.nodes import Distinct, Filter, Project, Top, Window
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Column, Expression, Literal, Now, WindowCall, walk
+from everview.scalars.expressions import Expression, Literal, Now, WindowCall, walk
 from everview.types import INTEGER
 
 if TYPE_CHECKING:
@@ -53,28 +52,8 @@ def query(node: exp.Expr, context: QueryContext) -> Bound:
 def complete(node: exp.Expr, context: QueryContext) -> Bound:
     """Bind a query with its sort keys; a sort key may be an extra column after the named columns."""
     bound = untyped_query(node, context)
-    parts = walk_plan(bound.plan)
-    every = (*bound.plan.columns, *(e for part in parts for e in _computed(part)))
-    wrong = next((e for e in every if holds_interval(e.type)), None)
-    if wrong is not None:
-        hint = "a column holds no interval: compute a number, as by datediff or unix_seconds"
-        shown = f'"{wrong.name}"' if isinstance(wrong, Column) else str(wrong)[:60]
-        raise context.unsupported(f"the interval {shown} as a column", node, hint)
     plan = as_types(bound.plan, [untyped(c).type for c in bound.plan.columns])
     return replace(bound, plan=plan)
-
-
-def _computed(plan: Plan) -> Iterable[Expression]:
-    """The expressions of a plan whose values are shown or kept."""
-    match plan:
-        case Aggregate(_, groups, calls):
-            return (*groups, *(argument for call in calls for argument in call.children))
-        case Window(_, calls):
-            return tuple(part for call in calls for part in call.children)
-        case Project() | Top() | Explode():
-            return plan.expressions
-        case _:
-            return ()
 
 
 def untyped_query(node: exp.Expr, context: QueryContext) -> Bound:

@@ -28,11 +28,6 @@ LACKING: Final = (
         "variant_set variant_strip_nulls",
     ),
     Lacking(
-        "there is no TIME type; keep times as timestamps, or as numbers of microseconds",
-        "current_time localtime make_time time_diff time_from_micros time_from_millis time_from_seconds time_to_micros "
-        "time_to_millis time_to_seconds time_trunc to_time try_to_time",
-    ),
-    Lacking(
         "an interval here is of months or of time; write make_ym_interval or make_dt_interval",
         "make_interval try_make_interval",
     ),

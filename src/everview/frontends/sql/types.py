@@ -26,7 +26,9 @@ from everview.types import (
     INTEGER,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Array,
     Decimal,
@@ -34,6 +36,7 @@ from everview.types import (
     Struct,
     Type,
 )
+from everview.types.spellings import SPANS
 
 D = exp.DataType.Type
 TYPES: dict[Any, Type] = {
@@ -48,7 +51,8 @@ TYPES: dict[Any, Type] = {
     D.TIMESTAMP: TIMESTAMP,
     D.TIMESTAMPTZ: TIMESTAMP,
     D.TIMESTAMPLTZ: TIMESTAMP,
-    D.TIMESTAMPNTZ: TIMESTAMP,
+    D.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    D.TIME: TIME,
     D.DATETIME: TIMESTAMP,
     D.CHAR: STRING,
     D.VARCHAR: STRING,
@@ -86,11 +90,44 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
         return Array(type_of(inner[0], context))
     if kind == D.STRUCT:
         return Struct(Field(part.name, type_of(part.args["kind"], context)) for part in inner)
+    if isinstance(kind, exp.Interval) or kind == D.INTERVAL:
+        return interval_of(node, context)[1]
     simple = TYPES.get(kind)
+    if simple == TIME and [p.name for p in inner] == ["6"]:
+        return TIME
     if simple is None or (inner and kind not in _LENGTHS):
-        known = "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, ARRAY and STRUCT"
+        known = (
+            "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY "
+            "and STRUCT"
+        )
         raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
     return simple
+
+
+def interval_of(node: exp.DataType, context: QueryContext) -> tuple[str, Type]:
+    """The units of a type of intervals, as ``DAY TO SECOND``, and the type that holds them."""
+    unit = node.this.args.get("unit") if isinstance(node.this, exp.Interval) else None
+    if unit is None:
+        raise context.error("INTERVAL of which units?", node, "write INTERVAL DAY TO SECOND, or INTERVAL YEAR TO MONTH")
+    ends = (unit.this, unit.expression) if isinstance(unit, exp.IntervalSpan) else (unit,)
+    units = " TO ".join(end.name.upper() for end in ends)
+    if units not in SPANS:
+        raise context.error(f"there is no INTERVAL {units[:40]}", node, f"there are {', '.join(SPANS)}")
+    return units, SPANS[units]
+
+
+# Units to which intervals are cast without a loss, or to days; others would cut off, which their columns do not.
+CAST_UNITS = ("YEAR TO MONTH", "DAY TO SECOND", "DAY", "MONTH", "SECOND")
+
+
+def check_cast(node: exp.DataType, value: Type, context: QueryContext) -> None:
+    """Refuse a cast to an interval whose units are finer or coarser than those of a type."""
+    if not isinstance(node.this, exp.Interval):
+        return
+    units, _ = interval_of(node, context)
+    if units not in CAST_UNITS[:3] and (units not in CAST_UNITS or value == STRING):
+        hint = "cast to INTERVAL YEAR TO MONTH, INTERVAL DAY or INTERVAL DAY TO SECOND"
+        raise context.unsupported(f"a cast of {value} to INTERVAL {units}", node, hint)
 
 
 def constant(node: exp.Literal, context: QueryContext) -> Expression:
@@ -123,10 +160,11 @@ def hexadecimal(node: exp.HexString, context: QueryContext) -> Expression:
 
 
 def moment(text: str, type_: Type, node: exp.Expr, context: QueryContext) -> Expression:
-    """``DATE '2026-01-01'`` and ``TIMESTAMP '2026-01-01 12:00:00'``: the text cast at once."""
+    """``DATE '2026-01-01'``, ``TIMESTAMP '2026-01-01 12:00:00'``, ``TIME '12:00:00'``: the text cast at once."""
     read = read_moment(literal(text), type_)
     if read is None:
-        hint = "write DATE '2026-01-31'" if type_ == DATE else "write TIMESTAMP '2026-01-31 23:59:59'"
+        forms = {DATE: "DATE '2026-01-31'", TIME: "TIME '23:59:59'"}
+        hint = "write " + forms.get(type_, f"{type_} '2026-01-31 23:59:59'")
         raise context.error(f"{text[:40]!r} is no {type_}", node, hint)
     return read
 
@@ -136,7 +174,7 @@ def read_moment(text: Literal, type_: Type) -> Expression | None:
 
     A literal may also be one of the words in `_SPECIAL`.
     """
-    special = _SPECIAL.get(str(text.value).strip().lower())
+    special = None if type_ == TIME else _SPECIAL.get(str(text.value).strip().lower())
     if special is not None:
         return special if special == Now("timestamp") and type_ == TIMESTAMP else cast(cast(special, DATE), type_)
     folded = fold(cast(text, type_))

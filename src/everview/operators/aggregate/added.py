@@ -15,7 +15,7 @@ from everview.operators.aggregate.floats import Flags, scaled, words_of
 from everview.operators.aggregate.result_types import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
 from everview.operators.form import Line
-from everview.types import BIGINT, DOUBLE, NULL_WORD, Decimal, Field, Schema
+from everview.types import BIGINT, DOUBLE, INTERVALS, NULL_WORD, YEAR_MONTH, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
 
 TRY: Final = "try "  # before what gives NULL where it would overflow
@@ -68,6 +68,8 @@ def _sum(call: Call, field: Field, result: Field, digits: Matrix, counts: Words)
         return average(digits, counts)[:, None], None
     if float_sum:
         return exact_sum.round_floats(digits)[:, None], None
+    if field.type in INTERVALS:
+        return _sum_of_intervals(call, result, digits, counts)
     if not isinstance(result.type, Decimal):
         values, overflow = exact_sum.finish_integers(digits, exact_sum.INT64_MIN, exact_sum.INT64_MAX)
         return values[:, None], overflow
@@ -81,6 +83,17 @@ def _sum(call: Call, field: Field, result: Field, digits: Matrix, counts: Words)
     if result.words == 1:
         return (low ^ np.int64(NULL_WORD))[:, None], overflow
     return np.stack([high, low], axis=1), overflow
+
+
+def _sum_of_intervals(call: Call, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray]:
+    """Months or microseconds: a sum, or a mean rounded with halves away from zero."""
+    if call.function == "avg":
+        _, low, overflow = exact_sum.average_decimals(digits, counts, 0, 38)
+        return (low ^ np.int64(NULL_WORD))[:, None], overflow
+    # The least word of all is NULL, no interval.
+    least, greatest = (-(2**31), 2**31 - 1) if result.type == YEAR_MONTH else (NULL_WORD + 1, exact_sum.INT64_MAX)
+    values, overflow = exact_sum.finish_integers(digits, least, greatest)
+    return values[:, None], overflow
 
 
 def _nulled(words: Matrix, absent: Flags, field: Field) -> Matrix:
@@ -207,7 +220,7 @@ def _scale(field: Field) -> int:
 def _compiled_sum(call: Call, field: Field, result: Field) -> int | None:
     """The kind of a sum or average, chosen as `_sum` does."""
     float_sum = field.type.sql in FLOATS
-    if call.function == "avg double" and isinstance(field.type, Decimal):
+    if field.type in INTERVALS or (call.function == "avg double" and isinstance(field.type, Decimal)):
         return None
     if call.function in ("avg", "avg double") and result.type == DOUBLE:
         return sums.MEAN_FLOAT if float_sum else sums.MEAN_INTEGER

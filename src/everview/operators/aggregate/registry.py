@@ -81,6 +81,7 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
             ("integers", "`BIGINT`"),
             ("`DECIMAL(p,s)`", "`DECIMAL(p+10,s)`, at most 38 digits"),
             ("`FLOAT`, `DOUBLE`", "`DOUBLE`"),
+            ("`INTERVAL`", "the column's type"),
         ),
     ),
     ComputedAggregate(
@@ -88,6 +89,7 @@ COMPUTED: Final[tuple[ComputedAggregate, ...]] = (
         says=(
             ("integers, `FLOAT`, `DOUBLE`", "`DOUBLE`"),
             ("`DECIMAL(p,s)`", "`DECIMAL(p+4,s+4)`, at most 38 digits"),
+            ("`INTERVAL`, rounded with halves away from zero", "`INTERVAL` of months, or of days to seconds"),
         ),
     ),
     ComputedAggregate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from everview.errors import SchemaError
-from everview.types import BIGINT, DOUBLE, INTEGERS, Array, Decimal, Field, Type
+from everview.types import BIGINT, DAY_TIME, DOUBLE, DURATIONS, INTEGERS, INTERVALS, Array, Decimal, Field, Type
 
 FLOATS = ("FLOAT", "DOUBLE")
 TypeRule = Callable[[str, Field], Type]
@@ -16,12 +16,16 @@ def is_number(type_: Type) -> bool:
 
 
 def sum_type(function: str, argument: Field) -> Type:
+    if argument.type in INTERVALS:
+        return argument.type
     if isinstance(argument.type, Decimal):
         return Decimal(min(38, argument.type.precision + 10), argument.type.scale)
     return BIGINT if argument.type in INTEGERS else double_of_number(function, argument)
 
 
 def mean_type(function: str, argument: Field) -> Type:
+    if argument.type in INTERVALS:
+        return DAY_TIME if argument.type in DURATIONS else argument.type
     if isinstance(argument.type, Decimal):
         return Decimal(min(38, argument.type.precision + 4), min(38, argument.type.scale + 4))
     return double_of_number(function, argument)

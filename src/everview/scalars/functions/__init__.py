@@ -87,6 +87,12 @@ LATER: Final = (
         "make_timestamp make_dt_interval make_ym_interval next_day time_bucket",
     ),
     LaterFamily(
+        "times",
+        "make_time add_to_time subtract_from_time time_trunc time_diff time_from_seconds time_from_millis "
+        "time_from_micros time_to_seconds time_to_millis time_to_micros interval_years interval_months interval_days "
+        "interval_hours interval_minutes interval_seconds interval_sign multiply_interval divide_interval",
+    ),
+    LaterFamily(
         "statistics",
         "skewness_of kurtosis_of histogram_of",
     ),

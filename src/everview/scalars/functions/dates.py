@@ -32,8 +32,9 @@ def _part(function: Kernel, **options: Any) -> Kernel:
     return lambda out, a: function(a, **options).cast(out)
 
 
-def _time_part(function: Kernel) -> Kernel:
-    return lambda out, a: function(a.cast(pa.timestamp("us"))).cast(out)
+def _time_part(within: int, unit: int) -> Kernel:
+    """The kernel of a part of the time of day, of timestamps and of times."""
+    return lambda out, a: from_numbers(numbers(a) % within // unit, out, nulls(a))
 
 
 def _second_fraction(out: Kind, a: Value) -> Any:
@@ -122,9 +123,12 @@ def _summed(out: Kind, x: Any, y: Any, missing: Any, made: Callable[..., Any]) -
 
 
 def _spanned(micros: Any, out: Kind, missing: Any, wrapped: Any) -> Any:
+    """Months or microseconds as intervals; those that do not fit, or are the word of NULL, fail."""
+    limit = 1 << 31 if pa.types.is_int32(out) else (1 << 63) - 1
+    wrapped = wrapped | (micros < -limit) | (micros > limit - 1 if pa.types.is_int32(out) else False)
     if missing is not None:
         wrapped &= ~missing
-    value = from_numbers(micros, out, missing)
+    value = from_numbers(np.where(wrapped, 0, micros), out, missing)
     return Checked(value, wrapped, overflow(out)) if wrapped.any() else value
 
 
@@ -251,9 +255,9 @@ KERNELS: Final[dict[str, Kernel]] = {
     "dayofyear": _part(pc.day_of_year),
     "weekofyear": _part(pc.iso_week),
     "yearofweek": _part(pc.iso_year),
-    "hour": _time_part(pc.hour),
-    "minute": _time_part(pc.minute),
-    "second": _time_part(pc.second),
+    "hour": _time_part(DAY, 3_600_000_000),
+    "minute": _time_part(3_600_000_000, 60_000_000),
+    "second": _time_part(60_000_000, 1_000_000),
     "second_fraction": _second_fraction,
     "date_add": _moved(lambda days, by: days + by),
     "date_sub": _moved(lambda days, by: days - by),

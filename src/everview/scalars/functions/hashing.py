@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from everview.codes.atoms import since_midnight
 from everview.scalars.functions.kernel import Kernel, Kind, Value, each, each_row
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -190,7 +191,12 @@ def _digest(ints: Any, longs: Any, raw: Any, bits: int) -> Kernel:
                     return longs(0x7FF8 << 48 if value != value else _bits("<q", "<d", value), seed)
                 return ints(0x7FC0 << 16 if value != value else _bits("<i", "<f", value), seed)
             case dt.datetime():
-                return longs((value - _EPOCH) // dt.timedelta(microseconds=1), seed)
+                instant = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+                return longs((instant - _EPOCH) // dt.timedelta(microseconds=1), seed)
+            case dt.timedelta():
+                return longs(value // dt.timedelta(microseconds=1), seed)
+            case dt.time():
+                return longs(since_midnight(value) * 1000, seed)  # nanoseconds, as Spark has them
             case dt.date():
                 return ints((value - _DAY_ZERO).days, seed)
             case str() | bytes():

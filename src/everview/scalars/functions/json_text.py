@@ -148,6 +148,8 @@ def _json(value: Any, kind: Kind) -> str:
             return str(value)  # as Java's BigDecimal, with a power of ten for very small ones
         case bytes():
             return _quoted(base64.b64encode(value).decode())
+        case dt.datetime() if value.tzinfo is None:
+            return f'"{value.isoformat("T", "milliseconds")}"'
         case dt.datetime():
             return f'"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"' if value.year > 999 else _early(value)
         case dt.date():

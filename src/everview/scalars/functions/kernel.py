@@ -73,25 +73,30 @@ def nulls(*arguments: Value) -> Mask | None:
 def numbers(value: Value, fill: Any = 0) -> Any:
     """A column of a fixed width as NumPy has it, `fill` for NULL; a scalar as one number."""
     if is_scalar(value):
-        single: Any = value.as_py() if not isinstance(value, (pa.TimestampScalar, pa.DurationScalar)) else value.value
+        timed = isinstance(value, (pa.TimestampScalar, pa.DurationScalar, pa.Time64Scalar))
+        single: Any = value.value if timed else value.as_py()
         kind = value.type.to_pandas_dtype()
         number = np.dtype(kind) if not isinstance(kind, np.dtype) else kind
         number = np.dtype(np.int64) if number.kind in "mMO" else number
         return number.type(fill if single is None else single)
     if pa.types.is_date32(value.type):
         value = value.cast(pa.int32())
-    elif pa.types.is_timestamp(value.type) or pa.types.is_duration(value.type):
+    elif _is_micros(value.type):
         value = value.cast(pa.int64())
     if value.null_count:
         value = value.fill_null(fill)
     return value.to_numpy(zero_copy_only=False)
 
 
+def _is_micros(kind: Kind) -> bool:
+    return pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
+
+
 def from_numbers(array: Any, out: Kind, missing: Mask | None) -> Value:
     """A NumPy array as an Arrow column, NULL where `missing`."""
     if pa.types.is_date32(out):
         return pa.array(np.asarray(array, np.int32), pa.int32(), mask=missing).cast(out)
-    if pa.types.is_timestamp(out) or pa.types.is_duration(out):
+    if _is_micros(out):
         return pa.array(np.asarray(array, np.int64), pa.int64(), mask=missing).cast(out)
     return pa.array(array, mask=missing).cast(out)
 

@@ -8,9 +8,11 @@ from everview.scalars.functions.moments import DAY
 from everview.scalars.in_words.slots import FLOATS, Slots
 from everview.scalars.kinds import DAY as DAYS
 from everview.scalars.kinds import DAY_TIME, VOID
-from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, TIMESTAMP, Decimal, Type
+from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, INTERVALS, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 _SECOND = 1_000_000
+_UNITS = {"INTERVAL YEAR TO MONTH": 1, "INTERVAL DAY": DAY, "INTERVAL DAY TO SECOND": _SECOND}
+INSTANTS = (TIMESTAMP, TIMESTAMP_NTZ)
 _EXACT_POWERS = 22  # of ten, that a float holds
 
 
@@ -28,10 +30,20 @@ def cast(slots: Slots, a: int, type_: Type, to: Type, failure: int) -> int:
         return _from_float(slots, a, type_, to, failure)
     if isinstance(type_, Decimal):
         return _from_decimal(slots, a, type_, to, failure)
-    if type_ == TIMESTAMP:
+    if type_ in INSTANTS and to in INSTANTS:
+        return a
+    if type_ in INSTANTS and to == TIME:
+        return slots.rest(a, DAY)
+    if type_ in INSTANTS:
         return _from_timestamp(slots, a, to, failure)
-    if (type_, to) == (DATE, TIMESTAMP):
+    if type_ == DATE and to in INSTANTS:
         return slots.times(a, DAY)
+    if type_ == TIME and is_integer(to):
+        return slots.whole(op.FLOOR_DIVIDE, a, slots.constant(_SECOND), slots.range_of(to), failure)
+    if type_ in INTERVALS and is_integer(to):
+        return slots.whole(op.DIVIDE, a, slots.constant(_UNITS[type_.sql]), slots.range_of(to), failure)
+    if (type_, to) == (DAY_TIME, DAYS):
+        return slots.times(slots.whole(op.DIVIDE, a, slots.constant(DAY)), DAY)
     if (type_, to) == (DAYS, DAY_TIME):
         return a
     raise _none(type_, to)
@@ -54,6 +66,8 @@ def _from_integer(slots: Slots, a: int, type_: Type, to: Type, failure: int) -> 
         return _scaled(slots, a, type_, 0, to, failure)
     if to == BOOLEAN:
         return _is_set(slots, a, type_)
+    if to in INTERVALS and is_integer(type_):
+        return slots.whole(op.MULTIPLY, a, slots.constant(_UNITS[to.sql]), slots.range_of(to), failure)
     if to == TIMESTAMP and is_integer(type_):
         return slots.whole(op.MULTIPLY, a, slots.constant(_SECOND), slots.range_of(TIMESTAMP), failure)
     raise _none(type_, to)

@@ -82,7 +82,7 @@ def _value(slots: Slots, expression: Expression, source: Schema, arguments: tupl
 
 def _is_read(name: str, argument: Expression) -> bool:
     """Whether an argument is known when the program is made, and no slot of it is needed."""
-    if name in ("trunc", "date_trunc"):
+    if name in ("trunc", "date_trunc", "time_trunc", "time_diff"):
         return isinstance(argument, Literal) and argument.type == STRING
     return name == "in" and is_searched(argument)
 

@@ -8,7 +8,7 @@ from everview.operators.word_program import NotInWords, op
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.functions.moments import DAY
 from everview.scalars.in_words.slots import Handler, Slots
-from everview.types import DATE, INTEGER, TIMESTAMP
+from everview.types import DATE, INTEGER, TIME, TIMESTAMP
 
 _PARTS: Final = {
     "year": op.YEAR,
@@ -135,6 +135,52 @@ def _until(slots: Slots, call: Call, values: list[int], failure: int) -> int:
     )
 
 
+def _moved_time(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    return slots.whole(_sign(call), values[0], values[1], slots.range_of(TIME), failure)
+
+
+def _time_trunc(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    unit = _UNITS.get(_unit_of(call.arguments[0]))
+    if unit is None or unit == DAY:
+        raise NotInWords("a unit of time that there is not")
+    return slots.whole(op.SUBTRACT, values[1], slots.rest(values[1], unit))
+
+
+def _time_diff(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    unit = _UNITS.get(_unit_of(call.arguments[0]))
+    if unit is None or unit == DAY:
+        raise NotInWords("a unit of time that there is not")
+    return slots.whole(op.DIVIDE, slots.whole(op.SUBTRACT, values[2], values[1]), slots.constant(unit))
+
+
+def _part_of_interval(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    """A part with the sign of the whole, so divisions cut off towards zero."""
+    within, unit = _OF_INTERVALS[call.function]
+    part = values[0] if unit == 1 else slots.whole(op.DIVIDE, values[0], slots.constant(unit))
+    if within == 0:
+        return part
+    above = slots.whole(op.DIVIDE, values[0], slots.constant(within))
+    return slots.whole(op.SUBTRACT, part, slots.times(above, within // unit))
+
+
+def _time_from(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    unit = {"time_from_millis": 1_000}.get(call.function, 1)
+    return slots.whole(op.MULTIPLY, values[0], slots.constant(unit), slots.range_of(TIME), failure)
+
+
+def _time_to_units(slots: Slots, call: Call, values: list[int], failure: int) -> int:
+    return slots.floored(values[0], 1_000 if call.function == "time_to_millis" else 1)
+
+
+# Of a part of an interval: within which unit it counts, 0 for all, and its own.
+_OF_INTERVALS: Final = {
+    "interval_years": (0, 12),
+    "interval_months": (12, 1),
+    "interval_days": (0, DAY),
+    "interval_hours": (DAY, 3_600_000_000),
+    "interval_minutes": (3_600_000_000, 60_000_000),
+    "interval_seconds": (60_000_000, 1),
+}
 FUNCTIONS: Final[dict[str, Handler]] = {
     **dict.fromkeys(_PARTS, _part),
     **dict.fromkeys(_CLOCK, _clock),
@@ -151,6 +197,17 @@ FUNCTIONS: Final[dict[str, Handler]] = {
     "add_intervals": _intervals,
     "subtract_intervals": _intervals,
     "scale_interval": _scaled_interval,
+    "add_to_time": _moved_time,
+    "subtract_from_time": _moved_time,
+    "time_trunc": _time_trunc,
+    "time_diff": _time_diff,
+    "time_from_millis": _time_from,
+    "time_from_micros": _time_from,
+    "time_from_seconds": _time_from,
+    "time_to_seconds": _time_to_units,
+    "time_to_millis": _time_to_units,
+    "time_to_micros": _time_to_units,
+    **dict.fromkeys(_OF_INTERVALS, _part_of_interval),
     "datediff": _datediff,
     "subtract_dates": _difference,
     "subtract_timestamps": _difference,

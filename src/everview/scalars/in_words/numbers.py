@@ -9,7 +9,7 @@ from everview.scalars.coercion import MOST_DIGITS, bits, is_integer
 from everview.scalars.expressions import Call, Literal
 from everview.scalars.functions.decimals import NARROW
 from everview.scalars.in_words.slots import FLOATS, Handler, Slots
-from everview.types import BIGINT, DOUBLE, FLOAT, Decimal, Type
+from everview.types import BIGINT, DOUBLE, FLOAT, INTERVALS, Decimal, Type
 
 _WHOLE: Final = {"add": op.ADD, "subtract": op.SUBTRACT, "multiply": op.MULTIPLY}
 _WIDE: Final = {"add": op.ADD_WIDE, "subtract": op.SUBTRACT_WIDE, "multiply": op.MULTIPLY_WIDE}
@@ -117,7 +117,7 @@ def _minus(slots: Slots, a: int, type_: Type, failure: int) -> int:
         return slots.emit(op.SUBTRACT_FLOATS, slots.literal(Literal(0.0, type_)), a, 0, failure)
     if is_wide(type_):
         return slots.wide(op.SUBTRACT_WIDE, slots.constant(*two_words(0)), a)
-    if is_integer(type_) or isinstance(type_, Decimal):
+    if is_integer(type_) or isinstance(type_, Decimal) or type_ in INTERVALS:
         return slots.whole(op.SUBTRACT, slots.constant(0), a, slots.range_of(type_), failure)
     raise NotInWords(f"the negative of {type_}")
 

@@ -12,7 +12,21 @@ from everview.scalars.coercion import MOST_DIGITS, bits, is_integer
 from everview.scalars.expressions import Call, Literal
 from everview.scalars.functions.moments import DAY
 from everview.scalars.kinds import INTERVALS, VOID, YEAR_MONTH
-from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Field, Schema, Type
+from everview.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    Field,
+    Schema,
+    Type,
+)
 
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 TEXTS: Final = (STRING, BINARY)
@@ -63,7 +77,9 @@ class Slots(Assembler):
             return self.limited(1 - limit, limit - 1)
         if type_ == DATE:
             return self.limited(FIRST_DAY, LAST_DAY)
-        if type_ == TIMESTAMP:
+        if type_ == TIME:
+            return self.limited(0, DAY - 1)
+        if type_ in (TIMESTAMP, TIMESTAMP_NTZ):
             return self.limited(FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1)
         return self.limited(-(1 << 31), (1 << 31) - 1) if type_ == YEAR_MONTH else self.unlimited
 
@@ -153,7 +169,7 @@ class Slots(Assembler):
 
 def supported(type_: Type) -> None:
     """Raise if values of this type are no words that a program computes with."""
-    simple = is_integer(type_) or type_ in (BOOLEAN, DATE, TIMESTAMP, *FLOATS, *TEXTS, *INTERVALS)
+    simple = is_integer(type_) or type_ in (BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, *FLOATS, *TEXTS, *INTERVALS)
     if not simple and not isinstance(type_, Decimal):
         raise NotInWords(f"a value of type {type_}")
 

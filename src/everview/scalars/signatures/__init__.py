@@ -18,6 +18,7 @@ from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
 from everview.scalars.signatures.printing import JSON, PRINTED
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
+from everview.scalars.signatures.times import TIMES
 
 # By kind, as the reference shows them; operators have a page's section of their own.
 KINDS: Final[dict[str, Signatures]] = {
@@ -26,7 +27,7 @@ KINDS: Final[dict[str, Signatures]] = {
     "numbers": NUMBERS,
     "text": family(TEXTS, PRINTED, JSON),
     "bytes and hashes": family(BYTES, BITMAPS),
-    "dates and timestamps": MOMENTS,
+    "dates and timestamps": family(MOMENTS, TIMES),
     "arrays and structs": COLLECTIONS,
 }
 SIGNATURES: Final[Signatures] = family(*KINDS.values())

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from everview.scalars.coercion import FRACTIONS, coerced, implicit, is_number, mismatch
+from everview.scalars.coercion import MOMENTS as INSTANTS
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal
-from everview.scalars.kinds import DAY_TIME, INTERVALS, YEAR_MONTH, Passing
+from everview.scalars.kinds import DAY_TIME, INTERVALS, VOID, YEAR_MONTH
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Decimal, Type
+from everview.scalars.signatures.times import on_day
+from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 
 def _date_part(name: str, arguments: Arguments) -> Typed:
@@ -19,7 +21,9 @@ def _date_part(name: str, arguments: Arguments) -> Typed:
 
 
 def _last_parts(name: str, arguments: Arguments) -> Typed:
-    return Typed((implicit(arguments[0], TIMESTAMP, name),), Decimal(8, 6) if name == "second_fraction" else INTEGER)
+    (a,) = arguments
+    moment = a if a.type in (TIME, TIMESTAMP_NTZ) else implicit(a, TIMESTAMP, name)
+    return Typed((moment,), Decimal(8, 6) if name == "second_fraction" else INTEGER)
 
 
 def _read_time(type_: Type) -> Rule:
@@ -28,8 +32,13 @@ def _read_time(type_: Type) -> Rule:
     def rule(name: str, arguments: Arguments) -> Typed | Expression:
         if len(arguments) == 1 and type_ == TIMESTAMP and is_number(arguments[0].type):
             return coerced(arguments[0], type_)
-        if len(arguments) == 1 or arguments[0].type in (DATE, TIMESTAMP):
+        if len(arguments) == 1 or arguments[0].type in INSTANTS:
             return implicit(arguments[0], type_, name)
+        if type_ == TIMESTAMP_NTZ:
+            read = _read_time(TIMESTAMP)(name, arguments)
+            assert isinstance(read, Typed)
+            nullable = any(a.nullable for a in read.arguments)
+            return Cast(Call("to_timestamp", read.arguments, TIMESTAMP, nullable), type_)
         return Typed(tuple(implicit(a, STRING, name) for a in arguments), type_)
 
     return rule
@@ -37,7 +46,7 @@ def _read_time(type_: Type) -> Rule:
 
 def _unix(name: str, arguments: Arguments) -> Typed:
     moment = arguments[0]
-    if moment.type in (DATE, TIMESTAMP):
+    if moment.type in INSTANTS:
         return Typed((coerced(moment, TIMESTAMP),), BIGINT)
     pattern = arguments[1] if len(arguments) == 2 else Literal("yyyy-MM-dd HH:mm:ss", STRING)
     return Typed((implicit(moment, STRING, name), implicit(pattern, STRING, name)), BIGINT)
@@ -60,6 +69,14 @@ def _attempt(rule: Rule) -> Rule:
     return attempted
 
 
+def _formatted(name: str, arguments: Arguments) -> Typed:
+    """A timestamp by a pattern; a time of day is one of the first day of 1970."""
+    moment, pattern = arguments
+    if moment.type == TIME:
+        moment = on_day(_DAY_ZERO, moment, TIMESTAMP)
+    return Typed((implicit(moment, TIMESTAMP, name), implicit(pattern, STRING, name)), STRING)
+
+
 def _unix_date(name: str, arguments: Arguments) -> Expression:
     day = implicit(arguments[0], DATE, name)
     return Call("datediff", (day, _DAY_ZERO), INTEGER, day.nullable)
@@ -80,15 +97,28 @@ def _named(pattern: str) -> Rule:
     return rule
 
 
-def _make_timestamp(attempt: str) -> Rule:
-    """Six parts, and a zone in which they are meant."""
+def _of_day(name: str, arguments: Arguments, attempt: str, type_: Type) -> Expression:
+    """The timestamp of a date, a time of day, and a zone in which they are meant."""
+    if len(arguments) > 3:
+        raise mismatch(name, tuple(a.type for a in arguments), "it takes six parts, or a date and a time")
+    day = implicit(arguments[0], DATE, name)
+    time = implicit(arguments[1], TIME, name) if len(arguments) > 1 else None
+    made = on_day(day, time, type_)
+    if len(arguments) < 3:
+        return made
+    zone = implicit(arguments[2], STRING, name)
+    return Call(f"{attempt}to_utc_timestamp", (made, zone), type_, bool(attempt) or made.nullable or zone.nullable)
+
+
+def _make_timestamp(attempt: str, type_: Type = TIMESTAMP) -> Rule:
+    """Six parts, and a zone in which they are meant; or a date, a time, and a zone."""
 
     def rule(name: str, arguments: Arguments) -> Expression:
         if len(arguments) < 6:
-            raise mismatch(name, tuple(a.type for a in arguments), "it takes six parts; there is no TIME")
+            return _of_day(name, arguments, attempt, type_)
         parts = (*(implicit(a, INTEGER, name) for a in arguments[:5]), implicit(arguments[5], Decimal(16, 6), name))
         nullable = bool(attempt) or any(p.nullable for p in parts)
-        made = Call(f"{attempt}make_timestamp", parts, TIMESTAMP, nullable)
+        made = Call(f"{attempt}make_timestamp", parts, type_, nullable)
         if len(arguments) == 6:
             return made
         zone = implicit(arguments[6], STRING, name)
@@ -100,14 +130,15 @@ def _make_timestamp(attempt: str) -> Rule:
 def _convert_timezone(name: str, arguments: Arguments) -> Expression:
     """From the clock of one zone, UTC if none is named, to that of another."""
     *zones, moment = arguments
-    moment = implicit(moment, TIMESTAMP, name)
+    type_ = TIMESTAMP_NTZ if moment.type == TIMESTAMP_NTZ else TIMESTAMP
+    moment = implicit(moment, type_, name)
     zones = [implicit(zone, STRING, name) for zone in zones]
     if len(zones) == 2:
-        moment = Call("to_utc_timestamp", (moment, zones[0]), TIMESTAMP, moment.nullable or zones[0].nullable)
-    return Call("from_utc_timestamp", (moment, zones[-1]), TIMESTAMP, moment.nullable or zones[-1].nullable)
+        moment = Call("to_utc_timestamp", (moment, zones[0]), type_, moment.nullable or zones[0].nullable)
+    return Call("from_utc_timestamp", (moment, zones[-1]), type_, moment.nullable or zones[-1].nullable)
 
 
-def _interval_of(gives: Passing, *parts: Type) -> Rule:
+def _interval_of(gives: Type, *parts: Type) -> Rule:
     """The rule of an interval of parts, those that are not given zero."""
 
     def rule(name: str, arguments: Arguments) -> Typed:
@@ -128,6 +159,9 @@ def _time_bucket(name: str, arguments: Arguments) -> Typed:
     width, moment, origin = (*arguments, Literal(_MOMENT_ZERO, TIMESTAMP))[:3]
     if width.type not in INTERVALS or not isinstance(width, Literal) or width.value is None or width.value <= 0:
         raise mismatch(name, (width.type,), "its width is a literal interval, and positive")
+    if moment.type == TIMESTAMP_NTZ:
+        origin = coerced(Literal(None, TIMESTAMP_NTZ) if origin.type == VOID else origin, TIMESTAMP_NTZ)
+        return Typed((width, moment, origin), TIMESTAMP_NTZ)
     if TIMESTAMP not in (moment.type, origin.type) or moment.type == DATE:
         raise mismatch(name, (width.type, moment.type), "it takes a timestamp")
     return Typed((width, implicit(moment, TIMESTAMP, name), implicit(origin, TIMESTAMP, name)), TIMESTAMP)
@@ -141,7 +175,7 @@ _DAY_ZERO: Final = Literal(dt.date(1970, 1, 1), DATE)
 _MOMENT_ZERO: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _ZONES: Final = "a zone is a name such as `Europe/Berlin` or an offset such as `+02:00`"
 _MADE: Final = (
-    "year, month, day, hour, minute, second [, zone]",
+    "year, month, day, hour, minute, second [, zone], or date [, time [, zone]]",
     "60 seconds are a minute; without a zone, UTC, which is the zone of the others, too",
 )
 _DAYS: Final = "date, number or date"
@@ -178,12 +212,13 @@ MOMENTS: Final[Signatures] = family(
     signed("try_to_date", 1, 2, _attempt(_read_time(DATE)), "text [, pattern]", "NULL where the other raises"),
     signed(
         *("to_timestamp", 1, 2, _read_time(TIMESTAMP), *_READ),
-        to_timestamp="to_timestamp_ltz to_timestamp_ntz",
+        to_timestamp="to_timestamp_ltz",
     ),
+    signed("to_timestamp_ntz", 1, 2, _read_time(TIMESTAMP_NTZ), *_READ),
     signed(
         "try_to_timestamp", 1, 2, _attempt(_read_time(TIMESTAMP)), "text [, pattern]", "NULL where the other raises"
     ),
-    signed("date_format", 2, 2, takes(TIMESTAMP, STRING, gives=STRING), "timestamp or seconds, pattern"),
+    signed("date_format", 2, 2, _formatted, "timestamp or seconds, pattern"),
     signed("from_unixtime", 1, 2, _from_unix, "timestamp or seconds, pattern"),
     signed(
         *("unix_timestamp", 1, 2, _unix, "timestamp, or text and pattern", "cut off towards 1970"),
@@ -198,12 +233,17 @@ MOMENTS: Final[Signatures] = family(
     signed("monthname", 1, 1, _named("MMM"), "date", "three letters"),
     signed("next_day", 2, 2, takes(DATE, STRING, gives=DATE), "date, day", "two or three letters, or the whole name"),
     signed(
-        *("make_timestamp", 6, 7, _make_timestamp(""), *_MADE),
-        make_timestamp="make_timestamp_ltz make_timestamp_ntz",
+        *("make_timestamp", 1, 7, _make_timestamp(""), *_MADE),
+        make_timestamp="make_timestamp_ltz",
+    ),
+    signed("make_timestamp_ntz", 1, 6, _make_timestamp("", TIMESTAMP_NTZ), _MADE[0].replace(" [, zone]", "")),
+    signed(
+        *("try_make_timestamp", 1, 7, _make_timestamp(TRY), _MADE[0], "NULL where the other raises"),
+        try_make_timestamp="try_make_timestamp_ltz",
     ),
     signed(
-        *("try_make_timestamp", 6, 7, _make_timestamp(TRY), _MADE[0], "NULL where the other raises"),
-        try_make_timestamp="try_make_timestamp_ltz try_make_timestamp_ntz",
+        *("try_make_timestamp_ntz", 1, 6, _make_timestamp(TRY, TIMESTAMP_NTZ)),
+        *(_MADE[0].replace(" [, zone]", ""), "NULL where the other raises"),
     ),
     signed(
         "make_dt_interval",

@@ -11,6 +11,7 @@ from everview.errors import TypeMismatch
 from everview.scalars import coercion
 from everview.scalars.coercion import (
     FRACTIONS,
+    MOMENTS,
     MOST_DIGITS,
     bits,
     bounded,
@@ -36,7 +37,8 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Decimal
+from everview.scalars.signatures.times import moved_time, product, quotient
+from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TINYINT, Decimal
 
 
 def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
@@ -108,17 +110,24 @@ def _add(name: str, arguments: Arguments) -> Typed | Expression:
         a, b = b, a
     if b.type == DATE and is_integer(a.type):
         a, b = b, a
+    if a.type == TIME and b.type in INTERVALS:
+        return moved_time(name, a, b)
     return _moved(name, a, b) or _numbers_sum(name, (a, b))
 
 
 def _subtract(name: str, arguments: Arguments) -> Typed | Expression:
     a, b = arguments
-    moments = (DATE, TIMESTAMP)
-    if a.type in moments and b.type in (*moments, STRING):
+    if a.type in MOMENTS and b.type in (*MOMENTS, STRING):
         if a.type == DATE and b.type in (DATE, STRING):
             return Call("subtract_dates", (a, implicit(b, DATE, name)), DAY, a.nullable or b.nullable)
-        pair = (coerced(a, TIMESTAMP), implicit(b, TIMESTAMP, name))
+        met = coercion.common(a.type, b.type) if b.type != STRING else a.type
+        met = TIMESTAMP if met in (None, DATE) else met
+        pair = (coerced(a, met), implicit(b, met, name))
         return Call("subtract_timestamps", pair, DAY_TIME, a.nullable or b.nullable)
+    if a.type == b.type == TIME:
+        return Call("subtract_timestamps", (a, b), DAY_TIME, a.nullable or b.nullable)
+    if a.type == TIME and b.type in INTERVALS:
+        return replace(moved_time(name, a, b), function="subtract_from_time")
     moved = _moved(name, a, b)
     if moved is not None:
         return replace(
@@ -141,13 +150,14 @@ def _moved(name: str, a: Expression, b: Expression) -> Call | None:
         if met is None:
             raise mismatch(name, (a.type, b.type))
         return Call("add_intervals", (coerced(a, met), coerced(b, met)), met, nullable)
-    if a.type not in (DATE, TIMESTAMP):
+    if a.type not in MOMENTS:
         raise mismatch(name, (a.type, b.type))
     if b.type == YEAR_MONTH:
         return Call("add_months_to", (a, b), a.type, nullable)
     if a.type == DATE and b.type == DAY:
         return Call("add_days_to", (a, b), DATE, nullable)
-    return Call("add_time_to", (coerced(a, TIMESTAMP), coerced(b, DAY_TIME)), TIMESTAMP, nullable)
+    type_ = TIMESTAMP if a.type == DATE else a.type
+    return Call("add_time_to", (coerced(a, type_), coerced(b, DAY_TIME)), type_, nullable)
 
 
 def _multiply(name: str, arguments: Arguments) -> Typed | Expression:
@@ -155,14 +165,13 @@ def _multiply(name: str, arguments: Arguments) -> Typed | Expression:
     if a.type in INTERVALS:
         a, b = b, a
     if b.type in INTERVALS:
-        if not is_integer(a.type):
-            raise mismatch(name, (a.type, b.type), "an interval is multiplied by an integer")
-        type_ = DAY_TIME if b.type == DAY else b.type
-        return Call("scale_interval", (coerced(a, BIGINT), coerced(b, type_)), type_, a.nullable or b.nullable)
+        return product(name, a, b)
     return _arithmetic(_product_type)(name, arguments)
 
 
-def _divide(name: str, arguments: Arguments) -> Typed:
+def _divide(name: str, arguments: Arguments) -> Typed | Expression:
+    if arguments[0].type in INTERVALS:
+        return quotient(name, *arguments)
     a, b = _number_pair(name, *arguments)
     if isinstance(a.type, Decimal) and isinstance(b.type, Decimal):
         return Typed((a, b), _quotient_type(a.type, b.type))
@@ -186,6 +195,13 @@ def _same_number(name: str, arguments: Arguments) -> Typed:
         return Typed((a,), a.type)
     a = operand(name, a)
     return Typed((a,), a.type)
+
+
+def _sign(name: str, arguments: Arguments) -> Typed | Expression:
+    (a,) = arguments
+    if a.type in INTERVALS:
+        return Call("interval_sign", (a,), DOUBLE, a.nullable)
+    return _double(name, arguments)
 
 
 def _double(name: str, arguments: Arguments) -> Typed:
@@ -332,7 +348,7 @@ ARITHMETIC: Final[Signatures] = family(
     signed("modulo pmod", 2, 2, _arithmetic(_remainder_type), modulo="% mod"),
     signed("try_add", 2, 2, _attempt(_add)),
     signed("try_subtract", 2, 2, _attempt(_subtract)),
-    signed("try_multiply", 2, 2, _attempt(_arithmetic(_product_type))),
+    signed("try_multiply", 2, 2, _attempt(_multiply)),
     signed("try_divide", 2, 2, _attempt(_divide)),
     signed("try_modulo", 2, 2, _attempt(_arithmetic(_remainder_type)), try_modulo="try_mod"),
     signed("negate positive", 1, 1, _same_number, negate="negative"),
@@ -341,8 +357,8 @@ ARITHMETIC: Final[Signatures] = family(
     signed("shiftleft shiftright shiftrightunsigned", 2, 2, _shift),
 )
 NUMBERS: Final[Signatures] = family(
-    signed("abs", 1, 1, _same_number, "number", "`sign` gives `DOUBLE`"),
-    signed("sign", 1, 1, _double, "number", "`sign` gives `DOUBLE`", sign="signum"),
+    signed("abs", 1, 1, _same_number, "number or interval", "`sign` gives `DOUBLE`"),
+    signed("sign", 1, 1, _sign, "number", "`sign` gives `DOUBLE`", sign="signum"),
     signed(
         *("ceil floor", 1, 2, _ceiling, "number [, literal scale]"),
         "a `DOUBLE` gives `BIGINT`, and raises beyond it; NaN is 0",

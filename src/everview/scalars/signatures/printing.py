@@ -25,8 +25,11 @@ from everview.types import (
     BOOLEAN,
     DATE,
     INTEGER,
+    INTERVALS,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Array,
     Decimal,
     Field,
@@ -92,7 +95,9 @@ def _try_to_number(name: str, arguments: Arguments) -> Typed:
 
 def _format_string(name: str, arguments: Arguments) -> Typed:
     form, *values = arguments
-    wrong = next((v.type for v in values if v.type != VOID and not is_simple(v.type)), None)
+    values = [coerced(v, TIMESTAMP) if v.type == TIMESTAMP_NTZ else v for v in values]
+    uncounted = (TIME, *INTERVALS)
+    wrong = next((v.type for v in values if v.type in uncounted or (v.type != VOID and not is_simple(v.type))), None)
     if wrong is not None:
         raise mismatch(name, (wrong,), "it takes numbers, text, truth values and moments")
     form = implicit(form, STRING, name)
@@ -103,7 +108,16 @@ def _to_json(name: str, arguments: Arguments) -> Typed:
     (a,) = arguments
     if not isinstance(a.type, (Struct, Array)):
         raise mismatch(name, (a.type,), "it takes a struct or an array")
-    return Typed(arguments, STRING)
+    return Typed((coerced(a, _of_json(a.type)),), STRING)
+
+
+def _of_json(type_: Type) -> Type:
+    """A type with text for what JSON has no value for: times of day and intervals."""
+    if isinstance(type_, Array):
+        return Array(_of_json(type_.element))
+    if isinstance(type_, Struct):
+        return Struct(Field(f.name, _of_json(f.type), f.nullable) for f in type_.fields)
+    return STRING if type_ == TIME or type_ in INTERVALS else type_
 
 
 def _from_json(name: str, arguments: Arguments) -> Typed:

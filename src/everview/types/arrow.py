@@ -23,9 +23,11 @@ from everview.types.kinds import (
     SYMBOL,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     Array,
     Decimal,
     Field,
+    MapType,
     ScalarType,
     Struct,
     Type,
@@ -62,6 +64,11 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.list_(_arrow_field(Field("element", element)))
         case Struct(fields):
             return pa.struct([_arrow_field(f) for f in fields])
+        case MapType():
+            key, value = type_.entry.fields
+            nothing = pa.types.is_null(key.type.arrow)  # of a map that has no entries
+            own = pa.field("key", pa.string(), nullable=False) if nothing else _arrow_field(key)
+            return pa.map_(own, _arrow_field(value))
         case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
         case ScalarType(name) if name in _ARROW_NAMES:
@@ -78,10 +85,10 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def _arrow_field(field: Field) -> pa.Field[Any]:
-    """The Arrow field of a column; its metadata names symbols, IDs, ANY and atoms, which are text or bytes to Arrow."""
+    """The Arrow field of a column; its metadata names symbols, IDs, ANY, variants and atoms, text or bytes to Arrow."""
     import pyarrow as pa
 
-    plain = field.type not in (SYMBOL, ID, ANY) and not isinstance(field.type, Atom)
+    plain = field.type not in (SYMBOL, ID, ANY, VARIANT) and not isinstance(field.type, Atom)
     note = None if plain else {_NOTE: field.type.sql.encode()}
     return pa.field(field.name, field.type.arrow, nullable=field.nullable, metadata=note)
 
@@ -105,8 +112,7 @@ def _type_of_arrow(arrow: Any, name: str) -> Type:
     if at.is_decimal(arrow):
         return _decimal_of_arrow(arrow.precision, arrow.scale)
     if at.is_map(arrow):
-        key = Field("key", field_of_arrow(arrow.key_field).type, nullable=False)
-        return Array(Struct((key, Field("value", field_of_arrow(arrow.item_field).type))))
+        return MapType(field_of_arrow(arrow.key_field).type, field_of_arrow(arrow.item_field).type)
     if any(getattr(at, test)(arrow) for test in _ARROW_LISTS):
         return Array(field_of_arrow(arrow.value_field).type)
     if at.is_struct(arrow):

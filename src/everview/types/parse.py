@@ -6,7 +6,7 @@ import re
 
 from everview.errors import SchemaError
 from everview.types.atoms import HOST_ATOMS, Atom
-from everview.types.kinds import Array, Decimal, Field, Struct, Type
+from everview.types.kinds import Array, Decimal, Field, MapType, Struct, Type
 from everview.types.names import unknown_name
 from everview.types.spellings import CONSTRUCTORS, SPELLINGS
 
@@ -72,6 +72,8 @@ class TypeParser:
             return Array(element)
         if name == "STRUCT":
             return self.struct()
+        if name == "MAP":
+            return self.map()
         if name in CONSTRUCTORS:
             numbers = self.numbers()
             return Decimal(*numbers) if numbers else Decimal(10, 0)
@@ -84,6 +86,14 @@ class TypeParser:
         if name in ("VARCHAR", "CHAR", "VARBINARY"):
             self.numbers()
         return SPELLINGS[name]
+
+    def map(self) -> Type:
+        self.expect("<")
+        key = self.type()
+        self.expect(",")
+        value = self.type()
+        self.expect(">")
+        return MapType(key, value)
 
     def struct(self) -> Type:
         self.expect("<")

@@ -44,4 +44,4 @@ SPELLINGS: Final[Mapping[str, ScalarType]] = {t.name: t for t in SCALARS} | {
     "VARBINARY": BINARY,
 }
 
-CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT")
+CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT", "MAP")

@@ -9,7 +9,7 @@ from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import INTERVALS, VOID
-from everview.types import DOUBLE, STRING, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import DOUBLE, STRING, Array, Decimal, Field, MapType, Schema, Struct, Type, parts_of_type
 
 
 def as_types(plan: Plan, kinds: list[Type]) -> Plan:
@@ -54,13 +54,11 @@ def _with_text(type_: Type) -> Type:
         return Array(_with_text(type_.element))
     if isinstance(type_, Struct):
         return Struct(Field(f.name, _with_text(f.type), f.nullable) for f in type_.fields)
+    if isinstance(type_, MapType):
+        return MapType(_with_text(type_.key), _with_text(type_.value))
     return type_
 
 
 def holds_interval(type_: Type) -> bool:
     """Whether values of a type are intervals, or have one inside of them."""
-    if isinstance(type_, Array):
-        return holds_interval(type_.element)
-    if isinstance(type_, Struct):
-        return any(holds_interval(f.type) for f in type_.fields)
-    return type_ in INTERVALS
+    return type_ in INTERVALS or any(map(holds_interval, parts_of_type(type_)))

@@ -28,9 +28,11 @@ from everview.types import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     Array,
     Decimal,
     Field,
+    MapType,
     Struct,
     Type,
 )
@@ -57,6 +59,7 @@ TYPES: dict[Any, Type] = {
     D.TEXT: STRING,
     D.BINARY: BINARY,
     D.VARBINARY: BINARY,
+    D.VARIANT: VARIANT,
     # Unsigned and wider integers of other dialects, in what holds them.
     D.UTINYINT: SMALLINT,
     D.USMALLINT: INTEGER,
@@ -86,9 +89,11 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
         return Array(type_of(inner[0], context))
     if kind == D.STRUCT:
         return Struct(Field(part.name, type_of(part.args["kind"], context)) for part in inner)
+    if kind == D.MAP and len(inner) == 2:
+        return MapType(*(type_of(part, context) for part in inner))
     simple = TYPES.get(kind)
     if simple is None or (inner and kind not in _LENGTHS):
-        known = "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, ARRAY and STRUCT"
+        known = "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIMESTAMP, ARRAY, STRUCT, MAP and VARIANT"
         raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
     return simple
 

@@ -119,16 +119,18 @@ def _near(a: str, b: str) -> bool:
 
 def shown(answer: Any) -> str:
     """Give an answer as Spark's shell prints it: rows in lines, values between tabs."""
-    from everview.types import type_of_arrow
+    from everview.types.arrow import field_of_arrow
 
     table = answer.to_arrow() if hasattr(answer, "to_arrow") else answer
-    columns = [[_text(v, type_of_arrow(c.type)) for v in c.to_pylist()] for c in table.columns]
+    types = [field_of_arrow(field).type for field in table.schema]
+    columns = [[_text(v, of) for v in c.to_pylist()] for of, c in zip(types, table.columns, strict=True)]
     return "\n".join("\t".join(row) for row in zip(*columns, strict=True))
 
 
 def _text(value: Any, type_: Any, inside: bool = False) -> str:
     from everview.oracle.scalar_casts import cast_value
-    from everview.types import BINARY, STRING, Array, Struct
+    from everview.oracle.scalar_variants import written
+    from everview.types import BINARY, STRING, VARIANT, Array, MapType, Struct, Variant
 
     if value is None:
         return "null" if inside else "NULL"
@@ -138,6 +140,11 @@ def _text(value: Any, type_: Any, inside: bool = False) -> str:
         parts = value.values() if isinstance(value, dict) else value
         fields = zip(type_.fields, parts, strict=True)
         return "{" + ",".join(f'"{f.name}":{_text(v, f.type, True)}' for f, v in fields) + "}"
+    if isinstance(type_, MapType):
+        pairs = (f"{_text(k, type_.key, True)}:{_text(v, type_.value, True)}" for k, v in value)
+        return "{" + ",".join(pairs) + "}"
+    if type_ == VARIANT:
+        return written(Variant(value).value)
     if type_ == BINARY and isinstance(value, bytes):
         return value.decode(errors="replace")
     text = value if type_ == STRING else cast_value(value, type_, STRING)

@@ -261,15 +261,9 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
 
 def _foreign(type_: Any) -> bool:
     """Whether a type has values that Spark cannot show."""
-    from everview.types import ANY, ID, Array, Atom, Struct
+    from everview.types import ANY, ID, VARIANT, Atom, parts_of_type
 
-    match type_:
-        case Array(element):
-            return _foreign(element)
-        case Struct(fields):
-            return any(_foreign(field.type) for field in fields)
-        case _:
-            return type_ in (ANY, ID) or isinstance(type_, Atom)
+    return type_ in (ANY, ID, VARIANT) or isinstance(type_, Atom) or any(map(_foreign, parts_of_type(type_)))
 
 
 def _shown(field: Field, column: Any) -> Any:

@@ -29,15 +29,18 @@ from everview.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     YEAR_MONTH,
     Array,
     Decimal,
     Field,
     Id,
+    MapType,
     Schema,
     Struct,
     Symbol,
     Type,
+    Variant,
     register_atom,
 )
 
@@ -93,7 +96,7 @@ fixed_types: st.SearchStrategy[Type] = (
     | st.sampled_from([TIMESTAMP_NTZ, TIME, YEAR_MONTH, DAY, DAY_TIME])
     | decimal_types
 )
-scalar_types: st.SearchStrategy[Type] = fixed_types | st.sampled_from([STRING, BINARY, SYMBOL, ID, KEY, ANY])
+scalar_types: st.SearchStrategy[Type] = fixed_types | st.sampled_from([STRING, BINARY, SYMBOL, ID, VARIANT, KEY, ANY])
 
 
 def _fields(types: st.SearchStrategy[Type]) -> st.SearchStrategy[list[Field]]:
@@ -103,7 +106,11 @@ def _fields(types: st.SearchStrategy[Type]) -> st.SearchStrategy[list[Field]]:
 # Arrow makes no arrays of structs without fields of the right length, so a struct here has one at least.
 nested_types: st.SearchStrategy[Type] = st.recursive(
     scalar_types,
-    lambda inner: st.builds(Array, inner) | _fields(inner).filter(bool).map(Struct),
+    lambda inner: (
+        st.builds(Array, inner)
+        | _fields(inner).filter(bool).map(Struct)
+        | st.builds(MapType, st.sampled_from([STRING, BIGINT, DATE, DOUBLE, Array(INTEGER)]), inner)
+    ),
     max_leaves=5,
 )
 
@@ -127,6 +134,9 @@ def values(of: Type) -> st.SearchStrategy[Any]:
             return st.lists(st.none() | values(element), max_size=3)
         case Struct(fields):
             return st.fixed_dictionaries({f.name: cells(f) for f in fields})
+        case MapType(key, value):
+            keys = values(key).map(lambda k: tuple(k) if isinstance(k, list) else 0.0 if k != k or k == 0.0 else k)
+            return st.dictionaries(keys, st.none() | values(value), max_size=3)
         case _:
             return _SCALARS[of]
 
@@ -166,6 +176,18 @@ _SCALARS: dict[Type, st.SearchStrategy[Any]] = {
     ID: st.builds(Id, blobs),
     KEY: st.uuids(),
     ANY: atoms,
+    VARIANT: st.recursive(
+        st.none()
+        | st.booleans()
+        | integers(64)
+        | floats.filter(lambda x: x == x)
+        | texts
+        | blobs
+        | instants
+        | st.dates(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+        max_leaves=5,
+    ).map(Variant.of),
 }
 
 

@@ -139,7 +139,7 @@ ARROW = [
     (pa.timestamp("ns"), "TIMESTAMP"),
     (pa.date64(), "DATE"),
     (pa.list_(pa.int8(), 3), "ARRAY<TINYINT>"),
-    (pa.map_(pa.string(), pa.int32()), "ARRAY<STRUCT<key: STRING NOT NULL, value: INTEGER>>"),
+    (pa.map_(pa.string(), pa.int32()), "MAP<STRING, INTEGER>"),
     (pa.decimal128(5, -2), "DECIMAL(7,0)"),
     (pa.null(), "ANY"),
 ]

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import strategies as st
 
 from everview.codes import Dictionary, encode
+from everview.codes.columns import from_python
+from everview.codes.rows import python_values
 from everview.errors import EverviewError
 from everview.operators.word_program import WordProgram
 from everview.oracle.scalars import value_of
@@ -22,7 +24,8 @@ from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Column, Expression
 from everview.scalars.kinds import Passing
 from everview.scalars.signatures import SIGNATURES
-from everview.types import BOOLEAN, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import BOOLEAN, DOUBLE, Array, Decimal, Field, MapType, Schema, Struct, Type, Variant
+from everview.types.variants import Single
 
 BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 FLOATS = [
@@ -74,7 +77,20 @@ SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     ),
     "STRING": st.one_of(st.sampled_from(TEXTS), st.text("ab %_,.1éß", max_size=6)),
     "BINARY": st.binary(max_size=40),
+    "VARIANT": st.deferred(lambda: INSIDE.map(Variant.of)),
 }
+# What is inside of variants.
+INSIDE: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(
+        *(st.none(), st.booleans(), integers(64), EIGHTHS, st.sampled_from(FLOATS), EIGHTHS.map(Single)),
+        *(st.sampled_from(TEXTS), decimals(Decimal(5, 2)), decimals(Decimal(38, 10)), st.binary(max_size=3)),
+        *(SIMPLE["DATE"], SIMPLE["TIMESTAMP"]),
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "a b", "é"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
 
 
 def values(of: Type) -> st.SearchStrategy[Any]:
@@ -87,6 +103,10 @@ def values(of: Type) -> st.SearchStrategy[Any]:
         return st.lists(st.none() | values(of.element), max_size=4)
     if isinstance(of, Struct):
         return st.fixed_dictionaries({f.name: st.none() | values(f.type) for f in of.fields})
+    if isinstance(of, MapType):
+        keys = values(of.key).map(lambda k: 0.0 if k != k or k == 0 else k) if of.key == DOUBLE else values(of.key)
+        keys = keys.map(lambda k: tuple(k) if isinstance(k, list) else k)
+        return st.dictionaries(keys, st.none() | values(of.value), max_size=4)
     return SIMPLE[of.sql]
 
 
@@ -120,8 +140,8 @@ def comparable(value: Any, near: bool = False) -> Any:
     if isinstance(value, list):
         return [comparable(v, near) for v in value]
     if isinstance(value, dict):
-        return {name: comparable(v, near) for name, v in value.items()}
-    return value
+        return [(comparable(name), comparable(v, near)) for name, v in value.items()]
+    return value.raw if isinstance(value, Variant) else value
 
 
 def agrees_in_words(found: Expression, schema: Schema, arrays: list[Any]) -> str | None:
@@ -163,10 +183,11 @@ def _filters_in_words(found: Expression, schema: Schema, delta: Any, dictionary:
 
 def agrees(found: Expression, types: list[Type], drawn: list[list[Any]], near: bool = False) -> None:
     """Evaluation says what the meaning says, row by row; and fails where it fails. So do words alone, if they can."""
-    arrays = [pa.array(column, of.arrow) for column, of in zip(drawn, types, strict=True)]
+    arrays = [from_python(Field("c", of), column) for column, of in zip(drawn, types, strict=True)]
     if types and not isinstance(found.type, Passing):
         agrees_in_words(found, Schema(Field(f"c{at}", of) for at, of in enumerate(types)), arrays)
-    rows = list(zip(*(a.to_pylist() for a in arrays), strict=True)) if types else [()]
+    columns = [python_values(of, array) for of, array in zip(types, arrays, strict=True)]
+    rows = list(zip(*columns, strict=True)) if types else [()]
     expected: list[Any] = []
     for row in rows:
         try:
@@ -179,6 +200,7 @@ def agrees(found: Expression, types: list[Type], drawn: list[list[Any]], near: b
     if not types:
         # Without columns one value stands for all rows.
         array = pa.array([array.as_py()], array.type)
+    shown = python_values(found.type, array) if not isinstance(found.type, Passing) else array.to_pylist()
     assert array.type == found.type.arrow
     assert found.nullable or array.null_count == 0
-    assert [comparable(v) for v in array.to_pylist()] == [comparable(v, near) for v in expected], str(found)
+    assert [comparable(v) for v in shown] == [comparable(v, near) for v in expected], str(found)

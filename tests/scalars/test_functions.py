@@ -26,6 +26,13 @@ NTZ, TIME, YM, D1, DT = map(
 )
 A, TS, AD = map(parse_type, ("array<int>", "array<string>", "array<double>"))
 
+MS, MI, ML, MA = map(
+    parse_type, ("map<string, int>", "map<int, string>", "map<bigint, string>", "map<array<int>, double>")
+)
+V, AV = map(parse_type, ("variant", "array<variant>"))
+ENTRIES = parse_type("array<struct<k: int, v: string>>")
+OBJECT = parse_type("struct<a: int, b: array<float>, c: map<string, decimal(12,2)>, d: variant, e: timestamp>")
+PATHS = ("$.a", "$['a b'][0]", "$[1]", "$", "$.a.b", "$[0].a", "$.é")
 PAIRS = [(J, J), (L, L), (S, S), (J, L), (D, D), (F, F), (M, M), (M, N), (W, M), (W, W), (M, J), (J, D), (L, 3), (M, 7)]
 ORDERED = [
     *((J, J), (D, D), (F, D), (M, W), (T, T), (DAY, AT), (B, B), (X, X), (A, A), (AD, AD), (T, "a"), (D, 1.5)),
@@ -181,12 +188,41 @@ TRIED: dict[str, Tried] = {
     **each(("timestamp_micros", "timestamp_millis"), [(L,), (J,)]),
     "array": [(J, J), (T, "a"), (J, L, 1)],
     "array_contains": [(A, J), (A, 1), (AD, D), (TS, T)],
-    "size": [(A,)],
-    **each(("element_at", "try_element_at"), [(A, 1), (A, -1), (A, J)]),
+    "size": [(A,), (MS,)],
+    **each(("element_at", "try_element_at"), [(A, 1), (A, -1), (A, J), (MS, T), (MI, L)]),
     "sort_array": [(A,), (TS, False), (AD,)],
     **each(("array_distinct", "array_min", "array_max"), [(A,), (AD,), (TS,)]),
     "flatten": [(parse_type("array<array<int>>"),), (parse_type("array<array<string>>"),)],
     "array_join": [(TS, "-"), (TS, "-", "?")],
+    "map": [(J, T), ("a", J, T, L), (D, T, 1.5, T), (A, J)],
+    "map_from_arrays": [(A, TS), (TS, TS), (AD, A)],
+    "map_from_entries": [(ENTRIES,)],
+    "map_concat": [(MS, MS), (MI, ML), (MI,)],
+    "str_to_map": [(T,), (T, ","), (T, "[,.]", "b"), ("a:1,b:2", ",", ":")],
+    **each(("map_keys", "map_values", "map_entries", "map_size", "map_sorted"), [(MS,), (MI,), (MA,)]),
+    **each(("map_value", "map_contains_key"), [(MS, T), (MI, J), (MI, 1), (ML, J), (MA, A), (MS, "a")]),
+    **each(("parse_json", "try_parse_json"), [(T,), *((text,) for text in (*JSONS, "1 2", "[1.50, -0]", "1e400"))]),
+    **each(("variant_json", "is_variant_null", "is_valid_variant", "schema_of_variant", "variant_entries"), [(V,)]),
+    "schema_of_variants": [(AV,)],
+    "to_variant_object": [(OBJECT,), (A,), (MS,), (AV,)],
+    **each(("variant_at", "variant_get", "try_variant_get"), [(V, path) for path in PATHS]),
+    **each(
+        ("variant_insert", "try_variant_insert", "variant_array_append", "try_variant_array_append"),
+        [
+            *((V, path, J) for path in PATHS),
+            (V, "$.a", V),
+        ],
+    ),
+    **each(("variant_set", "try_variant_set"), [*((V, path, T) for path in PATHS), (V, "$.a.b", V, B)]),
+    "variant_delete": [(V, "$.a", "$['a b']"), (V, None, "$[0]"), (V, "$.a[0].b")],
+    "variant_strip_nulls": [(V,), (V, B)],
+    "json_member": [(text, name) for text in JSONS for name in ("a", "b", "a b")],
+    "from_csv": [
+        (text, "a INT, b STRING, c DOUBLE")
+        for text in ("1,x,2", " 1,,inf", 'a,"b,c",NaN', '1,"a""b",3', '2,"q\\"r"', "", ",,", "3000000000,é, 4 ", '1,"')
+    ]
+    + [(T, "a STRING, b DATE"), ("2024-02-29,TRUE,1.005,1", "a DATE, b BOOLEAN, c DECIMAL(5,2), d TINYINT")],
+    "to_csv": [(parse_type("struct<a: int, b: string, c: double, d: timestamp, e: boolean, f: decimal(12,2)>"),)],
     "get_field": [(parse_type("struct<x: int, y: string>"), "y")],
     "named_struct": [("x", J, "y", T), ("x", D, "y", A, "z", 3)],
     "xxhash64": [(TIME, NTZ, YM, D1, DT), (J, T), (L, D, M), (W, F, DAY, AT, X, B, S), (A,)],
@@ -285,8 +321,16 @@ TRIED: dict[str, Tried] = {
             '{"x": 3000000000, "y": {"q": 1}, "z": [true]}',
         )
         for schema in ("x INT, y STRING, z ARRAY<DOUBLE>, w DECIMAL(5,2)", "array<int>", "a BOOLEAN, b ARRAY<STRING>")
-    ],
+    ]
+    + [(text, of) for text in JSONS for of in ("map<string, string>", "map<string, int>", "a map<string, string>")]
+    + [(T, "variant")],
+    "schema_of_json": [('{"a": [1, 2.5]}',)],
+    "schema_of_csv": [("1,a",)],
     "to_json": [
+        (MS,),
+        (MI,),
+        (V,),
+        (OBJECT,),
         (parse_type("struct<x: int, y: string, z: array<double>>"),),
         (A,),
         (AD,),

@@ -34,7 +34,7 @@ def test_functions_of_spark() -> None:
 WAITING = {"make_dt_interval", "make_ym_interval", "time"}
 
 
-@pytest.mark.parametrize("name", ["map_keys", "hll_sketch_agg", "to_avro"])
+@pytest.mark.parametrize("name", ["hll_sketch_agg", "to_avro"])
 def test_a_function_of_spark_is_named_as_such(name: str) -> None:
     with pytest.raises(EverviewError, match=f"Spark's {name} is not supported yet"):
         ev.connect().sql(f"SELECT {name}('x')")

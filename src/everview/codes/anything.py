@@ -61,7 +61,7 @@ def _by_kind(kinds: Words) -> Iterator[tuple[int, Words]]:
 
 def _is_text(kind: int) -> bool:
     """Whether values of a kind are interned by their raw bytes; others are by their canonical bytes."""
-    return KINDS["STRING"] <= kind <= KINDS["ID"] or kind > KINDS["ATOM"]
+    return KINDS["STRING"] <= kind <= KINDS["ID"] or kind == KINDS["VARIANT"] or kind > KINDS["ATOM"]
 
 
 def _words_of_kind(kind: int, encoded: Bytes, rows: Words, dictionary: Dictionary) -> Words:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from everview.codes.buffers import Column
 from everview.errors import WrongType
-from everview.types import KINDS, Id, Symbol, atom_of_class, atom_of_kind
+from everview.types import KINDS, Id, Symbol, Variant, atom_of_class, atom_of_kind
 
 _WORD: Final = struct.Struct(">Q")
 _SIGN: Final = 1 << 63
@@ -39,6 +39,7 @@ _TEXT: Final[dict[int, Callable[[bytes], Any]]] = {
     KINDS["BINARY"]: bytes,
     KINDS["SYMBOL"]: lambda raw: Symbol(raw.decode()),
     KINDS["ID"]: Id,
+    KINDS["VARIANT"]: Variant,
 }
 
 
@@ -180,6 +181,7 @@ _PACKERS: Final[dict[type, Callable[[Any], bytes]]] = {
     memoryview: lambda v: _TAGS["BINARY"] + _escape(bytes(v)),
     Symbol: lambda v: _TAGS["SYMBOL"] + _escape(v.name.encode()),
     Id: lambda v: _TAGS["ID"] + _escape(v.raw),
+    Variant: lambda v: _TAGS["VARIANT"] + _escape(v.raw),
     decimal.Decimal: _pack_decimal,
     dt.datetime: lambda v: _TAGS["TIMESTAMP"] + _word(microseconds(v)),
     dt.date: lambda v: _TAGS["DATE"] + _word(v.toordinal() - _DAY_ZERO),

@@ -1,7 +1,7 @@
 """The canonical encoding of Arrow columns, nested ones included, and back; no Python per row.
 
 See `everview.kernels.canonical` for the bytes. A struct is its fields end to end, an array a list of marked
-elements over the bytes of its child: each step works on a whole flat column.
+elements over the bytes of its child, a map one of keys and values: each step works on a whole flat column.
 
 >>> from everview.types import parse_type
 >>> of = parse_type("ARRAY<STRUCT<x: INT, s: STRING>>")
@@ -32,7 +32,7 @@ from everview.codes.fixed import array_of_codes, codes_of, halves_of
 from everview.errors import SchemaError
 from everview.kernels import canonical as kernels
 from everview.kernels import canonical_read as reading
-from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, Schema, Struct, Type
+from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, MapType, Schema, Struct, Type
 from everview.types.words import Words
 
 
@@ -43,7 +43,12 @@ def to_bytes(type_: Type, array: Column) -> Bytes:
         case Array(element):
             lists = offsets_of(array)
             child = array.values.slice(lists[0], lists[-1] - lists[0])
-            return Bytes(*kernels.write_arrays(lists, valid, *to_bytes(element, child)))
+            return Bytes(*kernels.write_arrays(KINDS["ARRAY"], lists, valid, *to_bytes(element, child)))
+        case MapType(key, value):
+            lists = offsets_of(array)
+            first, count = lists[0], lists[-1] - lists[0]
+            pairs = [to_bytes(key, array.keys.slice(first, count)), to_bytes(value, array.items.slice(first, count))]
+            return Bytes(*kernels.write_arrays(KINDS["MAP"], lists, valid, *_end_to_end(pairs, count)))
         case Struct(fields):
             children = [to_bytes(f.type, array.field(i)) for i, f in enumerate(fields)]
             return _concatenate(children, valid, len(array))
@@ -73,6 +78,10 @@ def read(type_: Type, data: Octets, starts: Words) -> Column:
         case Array(element):
             offsets, places, valid = reading.read_arrays(data, starts)
             return list_array(type_, offsets, read(element, data, places), valid)
+        case MapType(key, value):
+            offsets, places, valid = reading.read_arrays(data, starts)
+            entries = [read(key, data, places), read(value, data, reading.after(data, places))]
+            return list_array(type_, offsets, struct_array(type_.entry, len(places), entries, NO_OCTETS), valid)
         case Struct(fields):
             places, valid = reading.read_structs(data, starts)
             children: list[Column] = []
@@ -106,6 +115,14 @@ def tuple_bytes(schema: Schema, table: pa.Table) -> Bytes:
     keep = np.ones(len(data), bool)
     keep[offsets[:-1]] = False
     return Bytes(offsets - np.arange(len(offsets)), data[keep])
+
+
+def _end_to_end(columns: list[Bytes], rows: int) -> Bytes:
+    """The bytes of several columns one after the other, without the head of a struct."""
+    offsets, data = _concatenate(columns, NO_OCTETS, rows)
+    keep = np.ones(len(data), bool)
+    keep[offsets[:-1]] = keep[offsets[:-1] + 1] = False
+    return Bytes(offsets - 2 * np.arange(len(offsets)), data[keep])
 
 
 def _concatenate(columns: list[Bytes], valid: Octets, rows: int) -> Bytes:

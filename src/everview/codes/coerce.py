@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from everview.codes.atoms import pack
 from everview.errors import EverviewError, NullNotAllowed, shown
-from everview.types import Array, Atom, Decimal, Id, ScalarType, Struct, Symbol, Type, atom_of_class
+from everview.types import Array, Atom, Decimal, Id, MapType, ScalarType, Struct, Symbol, Type, Variant, atom_of_class
 
 INTEGER_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 _LONGEST: Final = dt.timedelta(days=106_751_991)  # 64 bits of microseconds
@@ -58,6 +58,8 @@ def coerce(type_: Type, value: Any) -> Any:
             return _array(element, value)
         case Struct():
             return _struct(type_, value)
+        case MapType():
+            return _map(type_, value)
         case Atom():
             return _atom(type_, value)
         case _:
@@ -288,6 +290,13 @@ def _any(name: str, value: Any) -> bytes:
         raise Unfit(error.message, error.hint or "") from None
 
 
+def _variant(name: str, value: Any) -> bytes:
+    try:
+        return value.raw if isinstance(value, Variant) else Variant.of(value).raw
+    except EverviewError as error:
+        raise Unfit(error.message, error.hint or "") from None
+
+
 _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "BOOLEAN": _boolean,
     **dict.fromkeys(INTEGER_BITS, _integer),
@@ -305,6 +314,7 @@ _SCALARS: Final[dict[str, Callable[[str, Any], Any]]] = {
     "BINARY": _binary,
     "ID": _id,
     "ANY": _any,
+    "VARIANT": _variant,
 }
 
 
@@ -347,6 +357,34 @@ def parts_of(type_: Struct, value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)) and len(value) == len(names):
         return list(value)
     raise _wrong(value, type_.sql, f"give a dict with {', '.join(names)}")
+
+
+def _map(type_: MapType, value: Any) -> list[tuple[Any, Any]]:
+    """The entries of a map that is given as a dict, or as a list of pairs."""
+    if isinstance(value, str):
+        value = _listed(value)
+    pairs = list(value.items()) if isinstance(value, Mapping) else value
+    if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
+        raise _wrong(value, type_.sql, "give a dict, or a list of pairs")
+    entries = [(coerce(type_.key, k), coerce(type_.value, v)) for k, v in pairs]
+    keys = [k for k, _ in entries]
+    if None in keys:
+        raise Unfit("a map with the key NULL", "give every entry a key")
+    twice = _twice(keys)
+    if twice is not None:
+        raise Unfit(f"a map with the key {shown(twice)} twice", "give every key once")
+    return entries
+
+
+def _twice(keys: list[Any]) -> Any:
+    """A key that comes twice; None if there is none."""
+    seen: set[bytes] = set()
+    for key in keys:
+        packed = pack(key)
+        if packed in seen:
+            return key
+        seen.add(packed)
+    return None
 
 
 def _atom(type_: Atom, value: Any) -> bytes:

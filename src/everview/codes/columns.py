@@ -15,9 +15,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.codes.atoms import pack_all
 from everview.codes.buffers import Column, bytes_array, valid_of
 from everview.codes.canonical import to_bytes
 from everview.codes.coerce import NullInside, Unfit, coerce, null_not_allowed
+from everview.codes.rows import python_values
 from everview.errors import WrongType
 from everview.types import (
     BIGINT,
@@ -33,9 +35,12 @@ from everview.types import (
     Decimal,
     Field,
     Id,
+    MapType,
     ScalarType,
     Symbol,
     Type,
+    Variant,
+    parts_of_type,
 )
 
 # The Python types that Arrow converts exactly as `coerce` would, or refuses.
@@ -120,7 +125,13 @@ def _check_days(name: str, array: Column) -> None:
 
 def any_of(type_: Type, array: Column) -> Column:
     """A typed column as an ANY column."""
+    if _has_map(type_):
+        return pack_all(python_values(type_, array))  # where the entries of maps are sorted
     return bytes_array(pa.binary(), to_bytes(type_, array), valid_of(array))
+
+
+def _has_map(type_: Type) -> bool:
+    return isinstance(type_, MapType) or any(map(_has_map, parts_of_type(type_)))
 
 
 def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
@@ -133,6 +144,8 @@ def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
         case ScalarType("SYMBOL") if kinds == {Symbol}:
             return pa.array([None if v is None else v.name for v in values], type_.arrow)
         case ScalarType("ID") if kinds == {Id}:
+            return pa.array([None if v is None else v.raw for v in values], type_.arrow)
+        case ScalarType("VARIANT") if kinds == {Variant}:
             return pa.array([None if v is None else v.raw for v in values], type_.arrow)
         case ScalarType(name) if kinds <= _PLAIN.get(name, frozenset()):
             return pa.array(values, type_.arrow)

@@ -15,19 +15,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as at
 
-from everview.codes.buffers import Column, bytes_of, nulls, struct_array, valid_of
+from everview.codes.buffers import (
+    NO_OCTETS,
+    Column,
+    bytes_of,
+    list_array,
+    nulls,
+    offsets_of,
+    struct_array,
+    valid_of,
+)
 from everview.codes.coerce import ROUND_TO_MICROS, null_not_allowed
 from everview.codes.columns import any_of, check_years, from_python
+from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
 from everview.errors import NullNotAllowed, WrongType
 from everview.kernels import canonical_read as reading
 from everview.types import (
     ANY,
+    COMPOSITE,
     STRING,
     SYMBOL,
+    VARIANT,
     Array,
     Atom,
     Decimal,
     Field,
+    MapType,
     ScalarType,
     Schema,
     Struct,
@@ -44,6 +57,8 @@ def conform(field: Field, column: Column) -> Column:
         column = _convert(field, column)
     elif type_ == ANY:
         _check_any(field.name, column)
+    elif type_ == VARIANT:
+        column = variants(field.name, column)
     check_years(field.name, type_, column)
     check_text(field.name, type_, column)
     if not field.nullable and column.null_count:
@@ -63,7 +78,7 @@ def check_given(schema: Schema, table: pa.Table | pa.RecordBatch) -> None:
 
 def check_text(name: str, type_: Type, column: Column) -> None:
     """Refuse bytes that are not UTF-8, which Arrow itself does not check."""
-    if type_ in (STRING, SYMBOL) or isinstance(type_, Array | Struct):
+    if type_ in (STRING, SYMBOL) or isinstance(type_, COMPOSITE):
         try:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -149,6 +164,10 @@ def _cast(field: Field, column: Column) -> Column | None:
             return _cast_lists(field, element, column)
         case Struct() if at.is_struct(column.type):
             return _cast_structs(field, column)
+        case MapType() if at.is_map(column.type):
+            return _cast_maps(field, field.type, column)
+        case ScalarType("VARIANT") if is_variant_struct(column.type):
+            return of_variant_parts(column)
         case Decimal():
             return _to_decimal(column, field.type.arrow)
         case ScalarType(name) if name in _CASTS:
@@ -288,6 +307,17 @@ def _cast_lists(field: Field, element: Type, column: Column) -> Column | None:
     )
 
 
+def _cast_maps(field: Field, type_: MapType, column: Column) -> Column | None:
+    keys = _cast_inside(Field(f"{field.name}.key", type_.key), column.keys)
+    values = _cast_inside(Field(f"{field.name}.value", type_.value), column.items)
+    if keys is None or values is None:
+        return None
+    if len(column) == 0:
+        return pa.array([], type_.arrow)
+    entries = struct_array(type_.entry, len(keys), [keys, values], NO_OCTETS)
+    return list_array(type_, offsets_of(column), entries, valid_of(column))
+
+
 def _is_list(arrow: pa.DataType) -> bool:
     return (
         at.is_list(arrow)
@@ -333,8 +363,10 @@ def _first_null(column: Column) -> int:
 
 @cache
 def has_required(type_: Type) -> bool:
-    """Whether a struct somewhere inside a type has a NOT NULL field."""
+    """Whether a struct somewhere inside a type has a NOT NULL field, or there is a map, whose keys are checked."""
     match type_:
+        case MapType():
+            return True
         case Array(element):
             return has_required(element)
         case Struct(fields):
@@ -344,7 +376,7 @@ def has_required(type_: Type) -> bool:
 
 
 def _check_inside(name: str, type_: Type, column: Column) -> None:
-    """Refuse NULL in NOT NULL fields of structs; errors name the row of the column."""
+    """Refuse NULL in NOT NULL fields of structs, and keys that come twice; errors name the row of the column."""
     rows = np.arange(len(column))
     _check_parts(name, type_, column, rows)
 
@@ -362,6 +394,11 @@ def _check_parts(name: str, type_: Type, column: Column, rows: np.ndarray[Any, A
                 if not f.nullable and part.null_count:
                     raise null_not_allowed(f"{name}.{f.name}", int(rows[present][_first_null(part)]))
                 _check_parts(f"{name}.{f.name}", f.type, part, rows[present])
+        case MapType(_, value):
+            check_keys(name, type_, column, rows)
+            entries = column.cast(type_.entries.arrow)
+            parents = pc.list_parent_indices(entries).to_numpy()
+            _check_parts(f"{name}.value", value, entries.flatten().field(1), rows[parents])
         case _:
             pass
 

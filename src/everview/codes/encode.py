@@ -28,7 +28,7 @@ from everview.codes.buffers import LARGEST, Bytes, Column, Octets, bytes_array, 
 from everview.codes.conform import conform_chunks, has_required
 from everview.codes.dictionary import Dictionary
 from everview.errors import WrongType
-from everview.types import ANY, INTERVALS, Array, Field, Schema, Struct, unknown_name
+from everview.types import ANY, COMPOSITE, INTERVALS, VARIANT, Field, Schema, unknown_name
 from everview.types.words import Words
 
 WEIGHT: Final = "_weight"
@@ -245,9 +245,9 @@ class CompositeCodec(InternedCodec):
 
 def _codec(field: Field, column: int) -> Codec:
     type_ = field.type
-    arguments = (field, column, type_.arrow, field.nullable, type_ == ANY or has_required(type_))
+    arguments = (field, column, type_.arrow, field.nullable, type_ in (ANY, VARIANT) or has_required(type_))
     if type_ == ANY:
         return AnyCodec(*arguments)
-    if isinstance(type_, (Array, Struct)):
+    if isinstance(type_, COMPOSITE):
         return CompositeCodec(*arguments)
     return InternedCodec(*arguments) if type_.interned else FixedCodec(*arguments)

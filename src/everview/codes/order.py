@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any, Final
 
 from everview.errors import SchemaError, WrongType
-from everview.types import KINDS, Id, Symbol, atom_of_class
+from everview.types import KINDS, Id, Symbol, Variant, atom_of_class
 
 PRECEDENCE: Final[tuple[str, ...]] = tuple(name for name in KINDS if name not in ("NULL", "STRUCT"))
 
@@ -73,4 +73,5 @@ _SCALAR_KEYS: Final[tuple[tuple[type | tuple[type, ...], str, Callable[[Any], An
     ((bytes, bytearray, memoryview), "BINARY", bytes),
     (Symbol, "SYMBOL", lambda v: v.name.encode()),
     (Id, "ID", lambda v: v.raw),
+    (Variant, "VARIANT", lambda v: v.raw),
 )

@@ -28,7 +28,7 @@ from everview.codes.atoms import any_part, microseconds, since_midnight
 from everview.codes.coerce import INTEGER_BITS, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError
-from everview.types import BIGINT, NULL_WORD, Array, Decimal, Field, ScalarType, Schema, Struct, Type
+from everview.types import BIGINT, COMPOSITE, NULL_WORD, Decimal, Field, ScalarType, Schema, Type
 from everview.types.words import Matrix
 
 MISTAKES: Final = (
@@ -98,7 +98,7 @@ def _spread(values: Values, words: Sequence[int], null: int) -> list[int]:
 @cache
 def packers(schema: Schema) -> tuple[Packer, ...]:
     """How each column of a schema is packed; nothing if it has nested types, or no columns."""
-    if any(isinstance(f.type, Array | Struct) for f in schema.fields):
+    if any(isinstance(f.type, COMPOSITE) for f in schema.fields):
         return ()
     return tuple(map(_packer, schema.fields))
 
@@ -178,6 +178,8 @@ def _packs(type_: Type) -> tuple[Mapping[type, Pack], Pack]:
         case ScalarType("BINARY" | "ID"):
             octets = partial(_bytes, type_.kind)
             return {bytes: octets}, octets
+        case ScalarType("VARIANT"):
+            return {}, partial(_bytes, type_.kind)
         case ScalarType(name) if name in INTEGER_BITS:
             whole = partial(_integers, 1 << (INTEGER_BITS[name] - 1))
             return {int: whole, np.int64: partial(_numpy_integers, whole)}, whole

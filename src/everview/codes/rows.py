@@ -18,7 +18,24 @@ import pyarrow as pa
 
 from everview.codes.atoms import unpack
 from everview.codes.buffers import Column
-from everview.types import ANY, DATE, DURATIONS, ID, SYMBOL, TIMESTAMP, Array, Atom, Id, Schema, Struct, Symbol, Type
+from everview.types import (
+    ANY,
+    DATE,
+    DURATIONS,
+    ID,
+    SYMBOL,
+    TIMESTAMP,
+    VARIANT,
+    Array,
+    Atom,
+    Id,
+    MapType,
+    Schema,
+    Struct,
+    Symbol,
+    Type,
+    Variant,
+)
 
 _DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -29,8 +46,13 @@ def to_rows(schema: Schema, table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows of a table: symbols, IDs, ANY values and atoms as themselves."""
     if not schema.fields:
         return [()] * table.num_rows
-    columns = [_values(f.type, _plain(f.type, table.column(i))) for i, f in enumerate(schema.fields)]
+    columns = [python_values(f.type, table.column(i)) for i, f in enumerate(schema.fields)]
     return list(zip(*columns, strict=True))
+
+
+def python_values(type_: Type, column: Column) -> list[Any]:
+    """The values of one column, as rows have them."""
+    return _values(type_, _plain(type_, column))
 
 
 def _plain(type_: Type, column: Column) -> list[Any]:
@@ -50,6 +72,13 @@ def _values(type_: Type, plain: list[Any]) -> list[Any]:
     return plain if lift is None else [None if v is None else lift(v) for v in plain]
 
 
+def _hashable(key: Any) -> Any:
+    """A key of a dict: arrays and structs as tuples."""
+    if isinstance(key, dict):
+        key = list(key.values())
+    return tuple(map(_hashable, key)) if isinstance(key, (list, tuple)) else key
+
+
 @cache
 def _lift(type_: Type) -> Callable[[Any], Any] | None:
     """The function from Arrow's Python values of a type to ours; None where they are the same."""
@@ -57,6 +86,8 @@ def _lift(type_: Type) -> Callable[[Any], Any] | None:
         return Symbol
     if type_ == ID:
         return Id
+    if type_ == VARIANT:
+        return Variant
     if type_ == ANY:
         return unpack
     match type_:
@@ -66,5 +97,13 @@ def _lift(type_: Type) -> Callable[[Any], Any] | None:
             return lambda values: _values(element, values)
         case Struct(fields) if any(_lift(f.type) is not None for f in fields):
             return lambda value: {f.name: _values(f.type, [value[f.name]])[0] for f in fields}
+        case MapType(key, value):
+            return lambda pairs: dict(
+                zip(
+                    map(_hashable, _values(key, [k for k, _ in pairs])),
+                    _values(value, [v for _, v in pairs]),
+                    strict=True,
+                )
+            )
         case _:
             return None

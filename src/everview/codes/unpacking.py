@@ -19,17 +19,17 @@ from everview.codes.atoms import any_value, time_of_day
 from everview.codes.coerce import INTEGER_BITS, WIDE
 from everview.codes.dictionary import Dictionary
 from everview.types import (
+    COMPOSITE,
     FIRST_INTERNED,
     NULL_WORD,
-    Array,
     Atom,
     Decimal,
     Field,
     Id,
     ScalarType,
     Schema,
-    Struct,
     Symbol,
+    Variant,
 )
 
 CodeColumn = Sequence[int]  # one word of every row
@@ -45,7 +45,7 @@ _LOW_BITS: Final = 2**63 - 1
 @cache
 def unpackers(schema: Schema) -> tuple[Unpack, ...]:
     """How each column of a schema is read from words; nothing if it has nested types, or no columns."""
-    if any(isinstance(f.type, Array | Struct) for f in schema.fields):
+    if any(isinstance(f.type, COMPOSITE) for f in schema.fields):
         return ()
     return tuple(_unpacker(f, place.start) for f, place in zip(schema.fields, schema.slices, strict=True))
 
@@ -63,6 +63,8 @@ def _unpacker(field: Field, word: int) -> Unpack:
             return partial(_texts, word, type_.kind)
         case ScalarType("SYMBOL"):
             return partial(_symbols, word, type_.kind)
+        case ScalarType("VARIANT"):
+            return partial(_made_of_bytes, word, type_.kind, Variant)
         case ScalarType("BINARY" | "ID" as name):
             return partial(_made_of_bytes, word, type_.kind, None if name == "BINARY" else Id)
         case ScalarType(name) if name in INTEGER_BITS:

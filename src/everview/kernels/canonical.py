@@ -3,7 +3,7 @@
 A value is a tag byte (its kind) and:
 
 - BOOLEAN, INTEGER, FLOAT, DATE, TIME, TIMESTAMP, DURATION: its word, big-endian with the sign bit turned;
-- STRING, BINARY, SYMBOL, ID: its bytes with 0 written as ``0 255``, then ``0 0``;
+- STRING, BINARY, SYMBOL, ID, VARIANT: its bytes with 0 written as ``0 255``, then ``0 0``;
 - a registered atom: eight bytes of its kind, then its bytes likewise;
 - DECIMAL: 2 for zero; else 3, the exponent and the digits of ``0.d₁d₂… · 10^e``; for a negative number 1 and
   the same turned around, byte by byte;
@@ -20,7 +20,7 @@ import numpy as np
 from everview.kernels.jit import i64, inline, kernel, octets, octets_out, pair, words, words_out
 
 NULL, BOOLEAN, INTEGER, FLOAT, DATE, TIME, TIMESTAMP, DURATION, DECIMAL = 0, 16, 24, 32, 40, 44, 48, 52, 56
-STRING, BINARY, SYMBOL, ID, ARRAY, STRUCT, MAP, ATOM = 64, 72, 80, 88, 96, 104, 112, 128
+STRING, BINARY, SYMBOL, ID, ARRAY, STRUCT, MAP, VARIANT, ATOM = 64, 72, 80, 88, 96, 104, 112, 120, 128
 
 SIGN = np.uint64(1 << 63)
 ESCAPE = np.uint8(255)
@@ -160,9 +160,9 @@ def write_decimals(scale, halves, valid):
     return offsets, out[:at].copy()
 
 
-@kernel(flat, words, octets, words, octets)
-def write_arrays(lists, valid, offsets, data):
-    """Arrays of encoded elements: array i has elements ``lists[i]`` to ``lists[i + 1]`` less ``lists[0]``."""
+@kernel(flat, i64, words, octets, words, octets)
+def write_arrays(tag, lists, valid, offsets, data):
+    """Arrays or maps of encoded elements or entries: array i has ``lists[i]`` to ``lists[i + 1]`` less ``lists[0]``."""
     n = len(lists) - 1
     base = lists[0]
     out_offsets = np.zeros(n + 1, np.int64)
@@ -176,7 +176,7 @@ def write_arrays(lists, valid, offsets, data):
         if is_null(valid, i):
             out[at] = NULL
             continue
-        out[at] = ARRAY
+        out[at] = tag
         at += 1
         for e in range(lists[i] - base, lists[i + 1] - base):
             out[at] = 1

@@ -31,6 +31,7 @@ from everview.kernels.canonical import (
     SYMBOL,
     TIME,
     TIMESTAMP,
+    VARIANT,
     ZERO,
     is_null,
 )
@@ -73,7 +74,7 @@ def skip(data, at):
         while data[at] != end:
             at += 1
         return at + 1
-    if tag < ARRAY:
+    if tag < ARRAY or tag == VARIANT:
         return _skip_bytes(data, at + 1)
     if tag == ATOM:
         return _skip_bytes(data, at + 9)
@@ -89,6 +90,13 @@ def skip(data, at):
         if tag == MAP:
             at = skip(data, at)
     return at + 1
+
+
+@inline
+def _skip_entry(data, start, at):
+    """Where the element at `at` of the array at `start` ends; of a map, where the value after the key does."""
+    at = skip(data, at)
+    return skip(data, at) if data[start] == MAP else at
 
 
 @inline
@@ -142,7 +150,7 @@ def _check(data, at, end, depth):
         return at + 9 if at + 9 <= end and _is_code(tag, _get_word(data, at + 1)) else MALFORMED
     if tag == DECIMAL:
         return _check_decimal(data, at + 1, end)
-    if tag in (STRING, BINARY, SYMBOL, ID):
+    if tag in (STRING, BINARY, SYMBOL, ID, VARIANT):
         return _check_bytes(data, at + 1, end)
     if tag == ATOM:
         return _check_bytes(data, at + 9, end)
@@ -264,7 +272,7 @@ def read_decimals(data, starts, scale):
 
 @kernel(pair(words_out, words_out, octets_out), octets, words)
 def read_arrays(data, starts):
-    """Arrays: the offsets of their elements, the places of the elements, and which arrays are not NULL."""
+    """Arrays or maps: the offsets of their elements or entries, their places, and which arrays are not NULL."""
     n = len(starts)
     offsets, valid = np.zeros(n + 1, np.int64), np.zeros(n, np.uint8)
     for i in range(n):
@@ -273,7 +281,7 @@ def read_arrays(data, starts):
             valid[i] = 1
             at = starts[i] + 1
             while data[at] == 1:
-                at = skip(data, at + 1)
+                at = _skip_entry(data, starts[i], at + 1)
                 count += 1
         offsets[i + 1] = offsets[i] + count
     places = np.empty(offsets[n], np.int64)
@@ -281,7 +289,7 @@ def read_arrays(data, starts):
         at = starts[i] + 1
         for e in range(offsets[i], offsets[i + 1]):
             places[e] = at + 1
-            at = skip(data, at + 1)
+            at = _skip_entry(data, starts[i], at + 1)
     return offsets, places, valid
 
 

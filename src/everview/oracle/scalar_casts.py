@@ -31,6 +31,7 @@ from everview.types import (
     YEAR_MONTH,
     Array,
     Decimal,
+    MapType,
     Struct,
     Type,
 )
@@ -52,11 +53,38 @@ def cast_value(value: Any, type_: Type, to: Type) -> Any:
     if isinstance(type_, Struct) and isinstance(to, Struct):
         parts = zip(value.values(), type_.fields, to.fields, strict=True)
         return {b.name: cast_value(v, a.type, b.type) for v, a, b in parts}
+    if isinstance(type_, MapType) and isinstance(to, MapType):
+        return _map(value, type_, to)
     if to == STRING:
-        return _text(value, type_)
+        return composite_text(value, type_)
     if isinstance(value, str):
         return _read(value.strip("".join(map(chr, range(33)))), value, to)
     return _convert(value, type_, to)
+
+
+def _map(value: dict[Any, Any], type_: MapType, to: MapType) -> dict[Any, Any]:
+    from everview.oracle.scalar_maps import entries, made
+
+    pairs = entries(value, type_)
+    return made([(cast_value(k, type_.key, to.key), cast_value(v, type_.value, to.value)) for k, v in pairs])
+
+
+def composite_text(value: Any, type_: Type) -> str:
+    """A value as text: ``[1, null]``, ``{1, null}``, ``{a -> 1}``."""
+    if value is None:
+        return "null"
+    if isinstance(type_, Array):
+        return f"[{', '.join(composite_text(v, type_.element) for v in value)}]"
+    if isinstance(type_, Struct):
+        parts = zip(value.values(), type_.fields, strict=True)
+        return f"{{{', '.join(composite_text(v, f.type) for v, f in parts)}}}"
+    if isinstance(type_, MapType):
+        from everview.oracle.scalar_maps import entries
+
+        pairs = entries(value, type_)
+        shown = (f"{composite_text(k, type_.key)} -> {composite_text(v, type_.value)}" for k, v in pairs)
+        return f"{{{', '.join(shown)}}}"
+    return _text(value, type_)
 
 
 def rounded_decimal(exact: Any, to: Decimal) -> decimal.Decimal:
@@ -230,7 +258,7 @@ def _from_timestamp(value: dt.datetime, to: Type) -> Any:
 
 def _from_seconds(value: Any) -> dt.datetime:
     if isinstance(value, float):
-        if not math.isfinite(value):
+        if not math.isfinite(value * 1_000_000):
             raise NoValue("not finite")
         micros = int(value * 1_000_000)
     else:

@@ -12,7 +12,21 @@ from typing import Any, Final
 from everview.errors import BadPattern
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_numbers import fit
-from everview.types import BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
+from everview.oracle.scalar_variants import written
+from everview.types import (
+    BINARY,
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    Array,
+    MapType,
+    Struct,
+    Type,
+)
 from everview.types import Decimal as DecimalType
 
 
@@ -109,6 +123,11 @@ def _written(value: Any, type_: Type) -> str:
         return "{" + ",".join(f"{_text(name)}:{_written(v, t)}" for name, v, t in members) + "}"
     if isinstance(type_, Array):
         return "[" + ",".join(_written(item, type_.element) for item in value) + "]"
+    if isinstance(type_, MapType):
+        members = ((k if isinstance(k, str) else _written(k, type_.key), v) for k, v in value.items())
+        return "{" + ",".join(f"{_text(k)}:{_written(v, type_.value)}" for k, v in members) + "}"
+    if type_ == VARIANT:
+        return written(value.value)
     if type_ == BINARY:
         return _text(base64.encodebytes(value).decode().replace("\n", ""))
     if type_ == TIMESTAMP:
@@ -143,6 +162,12 @@ def _fits(value: Any, type_: Type) -> tuple[bool, Any]:
     if isinstance(type_, Array):
         items = [_fits(item, type_.element) for item in value] if isinstance(value, list) else [(False, None)]
         return all(fits for fits, _ in items), [item for _, item in items] if all(f for f, _ in items) else None
+    if isinstance(type_, MapType):
+        if not isinstance(value, Members):
+            return False, None
+        parts = {key: _fits(member, type_.value) for key, member in dict(value).items()}
+        good = all(fits for fits, _ in parts.values())
+        return good, {key: part for key, (_, part) in parts.items()} if good else None
     if type_ == STRING:
         return True, value if isinstance(value, str) else _text(value)
     if isinstance(value, bool) or type_ == BOOLEAN:
@@ -167,10 +192,19 @@ def _number(value: Any, type_: Type) -> tuple[bool, Any]:
         return False, None
 
 
+def _member(text: str, name: str) -> str | None:
+    value, _ = _read(text)
+    found = [member for key, member in value if key == name][-1:] if isinstance(value, Members) else []
+    if not found or found[0] is None:
+        return None
+    return found[0] if isinstance(found[0], str) else _text(found[0])
+
+
 JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "get_json_object": lambda type_, types, values: _get(*values),
     "json_array_length": lambda type_, types, values: _length(*values),
     "json_object_keys": lambda type_, types, values: _keys(*values),
+    "json_member": lambda type_, types, values: _member(*values),
     "from_json": _from_json,
     "to_json": lambda type_, types, values: _written(values[0], types[0]),
 }

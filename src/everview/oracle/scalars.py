@@ -19,8 +19,10 @@ from typing import Any, Final
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
 from everview.oracle import scalar_arrays
 from everview.oracle.scalar_casts import NoValue, cast_value
+from everview.oracle.scalar_csv import CSV
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_json import JSON
+from everview.oracle.scalar_maps import MAPS, applied, made
 from everview.oracle.scalar_moments import MOMENTS
 from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_order import compare
@@ -29,6 +31,7 @@ from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_times import TIMES
 from everview.oracle.scalar_urls import parse_url
+from everview.oracle.scalar_variants import SEES_NULL, VARIANTS, from_variant, to_variant
 from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
 from everview.scalars.expressions import (
@@ -44,7 +47,7 @@ from everview.scalars.expressions import (
     rewritten,
 )
 from everview.scalars.functions.user import registered
-from everview.types import ANY, DATE, DURATIONS, TIMESTAMP_NTZ, Array, Struct, Type
+from everview.types import ANY, DATE, DURATIONS, TIMESTAMP_NTZ, VARIANT, Array, MapType, Struct, Type, Variant
 
 
 def value_of(expression: Expression, row: Sequence[Any], now: dt.datetime | None = None) -> Any:
@@ -96,12 +99,20 @@ def _applied(expression: LambdaCall, row: Sequence[Any], now: dt.datetime | None
             return ends if ends in verdicts else None if None in verdicts else not ends
         case "zip_with":
             return [body(0, a, b) for a, b in zip_longest(*given)]
-        case _:
-            assert expression.function == "aggregate", expression.function
+        case "aggregate":
             state = given[1]
             for element in given[0]:
                 state = body(0, state, element)
             return body(1, state) if len(expression.bodies) > 1 else state
+        case _:
+            return _applied_to_maps(expression, given, body)
+
+
+def _applied_to_maps(expression: LambdaCall, given: list[Any], body: Callable[..., Any]) -> Any:
+    try:
+        return applied(expression.function, given, [a.type for a in expression.arguments], body)
+    except NoValue as none:
+        raise ArithmeticFailure(f"{none} in {expression}", hint="the tick was not applied") from None
 
 
 def _outward(value: Any, type_: Type) -> Any:
@@ -111,11 +122,17 @@ def _outward(value: Any, type_: Type) -> Any:
         return [_outward(v, type_.element) for v in value]
     if isinstance(type_, Struct) and not isinstance(value, dict):
         return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
+    if isinstance(type_, MapType) and not isinstance(value, dict):
+        return made([(_outward(k, type_.key), _outward(v, type_.value)) for k, v in value])
+    if type_ == VARIANT and isinstance(value, bytes):
+        return Variant(value)
     return dt.timedelta(microseconds=value) if type_ in DURATIONS and isinstance(value, int) else value
 
 
 def _cast(value: Any, type_: Type, to: Type, try_: bool, expression: Expression) -> Any:
     try:
+        if value is not None and VARIANT in (type_, to) and type_ != to:
+            return to_variant(value, type_) if to == VARIANT else from_variant(value.value, to)
         return _outward(cast_value(value, type_, to), to)
     except NoValue:
         if try_:
@@ -321,14 +338,18 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,
+    **MAPS,
+    **VARIANTS,
+    **CSV,
     **JSON,
     **{name: plain(function) for name, function in {**MOMENTS, **TIMES}.items()},
 }
 _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
-        "named_struct",
+        *("named_struct", "map"),
         *("concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
         *scalar_arrays.SEES_NULL,
+        *SEES_NULL,
     }
 )

@@ -1,9 +1,9 @@
 """Values as the oracle holds them: two are the same exactly when Python says that they are equal.
 
 Python's values of one type nearly have that property already. Of floats there is one NaN and one zero; arrays
-and structs are tuples; a timestamp or an interval is its microseconds, an atom its bytes; a value of ANY is a tuple
-that begins with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that
-views show, `arrow` and `landed` to and from Arrow's, which functions see.
+and structs are tuples, and maps tuples of pairs; a timestamp or an interval is its microseconds, an atom its bytes; a
+value of ANY is a tuple that begins with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and
+to the values that views show, `arrow` and `landed` to and from Arrow's, which functions see.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ from everview.types import (
     KINDS,
     SYMBOL,
     TIMESTAMP,
+    VARIANT,
     Array,
     Atom,
     Id,
+    MapType,
     Struct,
     Symbol,
     Type,
+    Variant,
 )
 from everview.types.atoms import atom_of_class, atom_of_kind
 
@@ -52,6 +55,9 @@ def inward(type_: Type) -> Change:
         case Struct(fields):
             changes = [(f.name, _each(inward(f.type))) for f in fields]
             return lambda value: tuple(change(value[name]) for name, change in changes)
+        case MapType(key, item):
+            own, change = _each(inward(key)), _each(inward(item))
+            return lambda value: tuple((own(thawed_key(key, k)), change(v)) for k, v in value.items())
         case Atom():
             return type_.host.to_bytes
         case _ if type_ == ANY:
@@ -76,6 +82,9 @@ def outward(type_: Type) -> Change:
         case Struct(fields):
             changes = [(f.name, _each(outward(f.type))) for f in fields]
             return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
+        case MapType(key, item):
+            own, change = _each(outward(key)), _each(outward(item))
+            return lambda pairs: {frozen_key(own(k)): change(v) for k, v in pairs}
         case Atom():
             return type_.host.from_bytes
         case _ if type_ == ANY:
@@ -86,6 +95,24 @@ def outward(type_: Type) -> Change:
             return lambda micros: timedelta(microseconds=micros)
         case _:
             return None
+
+
+def frozen_key(value: Any) -> Any:
+    """A value as the key of a dict: arrays and structs as tuples."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return tuple(map(frozen_key, value)) if isinstance(value, (list, tuple)) else value
+
+
+def thawed_key(type_: Type, key: Any) -> Any:
+    """The value of a type that is a key of a dict: the inverse of `frozen_key`."""
+    match type_:
+        case Array(element) if key is not None:
+            return [thawed_key(element, part) for part in key]
+        case Struct(fields) if isinstance(key, tuple):
+            return {f.name: thawed_key(f.type, part) for f, part in zip(fields, key, strict=True)}
+        case _:
+            return key
 
 
 def _each(change: Change) -> Callable[[Any], Any]:
@@ -153,6 +180,8 @@ def _tagged(value: Any) -> tuple[Any, ...]:
             return KINDS["SYMBOL"], value.name
         case Id():
             return KINDS["ID"], value.raw
+        case Variant():
+            return KINDS["VARIANT"], value.raw
         case list() | tuple():
             return KINDS["ARRAY"], tuple(map(_tagged, value))
         case Mapping():
@@ -179,6 +208,8 @@ def _untagged(tagged: tuple[Any, ...]) -> Any:
         return EPOCH + timedelta(microseconds=content[0])
     if kind == KINDS["SYMBOL"]:
         return Symbol(content[0])
+    if kind == KINDS["VARIANT"]:
+        return Variant(content[0])
     return Id(content[0]) if kind == KINDS["ID"] else content[0]
 
 
@@ -199,6 +230,11 @@ def rank(type_: Type) -> Change:
         case Struct(fields):
             keys = [_nulls_first(rank(f.type)) for f in fields]
             return lambda values: tuple(key(v) for key, v in zip(keys, values, strict=True))
+        case MapType(own, item):
+            first, second = _nulls_first(rank(own)), _nulls_first(rank(item))
+            return lambda pairs: tuple((first(k), second(v)) for k, v in pairs)
+        case _ if type_ == VARIANT:
+            return lambda value: value.raw
         case _ if type_ in (FLOAT, DOUBLE):
             return _last_nan
         case _ if type_ == SYMBOL:
@@ -243,6 +279,11 @@ def arrow(type_: Type) -> Change:
         case Struct(fields):
             changes = [(f.name, _each(arrow(f.type))) for f in fields]
             return lambda values: {name: change(v) for (name, change), v in zip(changes, values, strict=True)}
+        case MapType(key, item):
+            own, change = _each(arrow(key)), _each(arrow(item))
+            return lambda pairs: [(own(k), change(v)) for k, v in pairs]
+        case _ if type_ == VARIANT:
+            return lambda value: value.raw
         case _ if type_ == ANY:
             return lambda value: pack(_untagged(value))
         case _ if type_ == SYMBOL:
@@ -263,6 +304,11 @@ def landed(type_: Type) -> Change:
         case Struct(fields):
             changes = [(f.name, _each(landed(f.type))) for f in fields]
             return lambda value: tuple(change(value[name]) for name, change in changes)
+        case MapType(key, item):
+            own, change = _each(landed(key)), _each(landed(item))
+            return lambda pairs: tuple((own(k), change(v)) for k, v in pairs)
+        case _ if type_ == VARIANT:
+            return Variant
         case Atom():
             return None
         case _ if type_ == ANY:
@@ -307,5 +353,7 @@ def _is_hosts(type_: Type) -> bool:
             return _is_hosts(element)
         case Struct(fields):
             return any(_is_hosts(f.type) for f in fields)
+        case MapType(key, item):
+            return True
         case _:
-            return type_ == ANY or isinstance(type_, Atom)
+            return type_ in (ANY, VARIANT) or isinstance(type_, Atom)

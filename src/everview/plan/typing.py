@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+from collections.abc import Mapping
 from typing import Any, Final
 
 from everview.errors import TypeMismatch, WrongArity
@@ -22,21 +23,28 @@ from everview.scalars.coercion import coerced, common, implicit, is_integer, is_
 from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
 from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
+from everview.scalars.signatures.conditions import refuse_maps
+from everview.scalars.signatures.variants import cast_from_variant, held_in_variant
 from everview.types import (
     BIGINT,
     BINARY,
     BOOLEAN,
+    COMPOSITE,
     DATE,
     DOUBLE,
     INTEGER,
     STRING,
     TIME,
     TIMESTAMP,
+    VARIANT,
     Array,
     Decimal,
+    MapType,
     ScalarType,
     Struct,
     Type,
+    Variant,
+    parts_of_type,
     unknown_name,
 )
 
@@ -71,11 +79,34 @@ def call(name: str, *arguments: Expression) -> Expression:
     if signature is None:
         raise unknown_name("function", name, sorted(SIGNATURES))
     _check_arity(name, signature, len(arguments))
+    if name in _COMPARING:
+        refuse_maps(name, arguments)
     ruled = signature.rule(name, arguments)
     if isinstance(ruled, Expression):
         return ruled
     nullable = any(a.nullable for a in ruled.arguments) if ruled.nullable is None else ruled.nullable
     return Call(name, ruled.arguments, ruled.type, nullable)
+
+
+# Functions that compare elements, or hash them, which is not defined on maps and variants.
+_COMPARING: Final = frozenset(
+    [
+        "array_contains",
+        "array_distinct",
+        "sort_array",
+        "array_sort",
+        "array_min",
+        "array_max",
+        "array_union",
+        "array_intersect",
+        "array_except",
+        "arrays_overlap",
+        "array_remove",
+        "array_position",
+        "hash",
+        "xxhash64",
+    ]
+)
 
 
 def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
@@ -117,6 +148,8 @@ def literal(value: Any, type_: Type | None = None) -> Literal:
             return Literal(value, TIME)
         case dt.timedelta():
             return Literal(_inward(value, DAY_TIME), DAY if not value % dt.timedelta(1) else DAY_TIME)
+        case Variant():
+            return Literal(value, VARIANT)
         case _:
             hint = "give a number, text, bytes, a date, a time, a datetime or a timedelta"
             raise TypeMismatch(f"{value!r} is no literal", hint=hint)
@@ -148,6 +181,9 @@ def _inward(value: Any, type_: Type) -> Any:
         case Struct(fields):
             values = [value[f.name] for f in fields] if isinstance(value, dict) else value
             return tuple(_inward(v, f.type) for v, f in zip(values, fields, strict=True))
+        case MapType(key, item):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return tuple((_inward(k, key), _inward(v, item)) for k, v in pairs)
         case _ if type_ == TIMESTAMP and isinstance(value, dt.datetime):
             return value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
         case _ if type_ in INTERVALS and isinstance(value, dt.timedelta):
@@ -210,12 +246,18 @@ def castable(a: Type, b: Type) -> bool:
     """Whether SQL has a cast from one type to another."""
     if VOID in (a, b) or a == b:
         return b != VOID
+    if VARIANT in (a, b):
+        return cast_from_variant(b) if a == VARIANT else held_in_variant(a)
     if isinstance(a, Array) and isinstance(b, Array):
         return castable(a.element, b.element)
     if isinstance(a, Struct) and isinstance(b, Struct):
         return len(a.fields) == len(b.fields) and all(
             castable(x.type, y.type) and (y.nullable or not x.nullable) for x, y in zip(a.fields, b.fields, strict=True)
         )
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        return castable(a.key, b.key) and castable(a.value, b.value)
+    if isinstance(a, COMPOSITE) and b == STRING:
+        return all(part == STRING or castable(part, STRING) for part in parts_of_type(a))
     if (a in INTERVALS or b in INTERVALS) and STRING not in (a, b):
         both = a in INTERVALS and b in INTERVALS and YEAR_MONTH not in (a, b)
         return both or _is_exact(a) or _is_exact(b)

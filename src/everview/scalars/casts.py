@@ -40,8 +40,10 @@ from everview.types import (
     INTEGERS,
     STRING,
     TIME,
+    VARIANT,
     Array,
     Decimal,
+    MapType,
     Struct,
     Type,
 )
@@ -49,6 +51,8 @@ from everview.types import (
 
 def safe(type_: Type, to: Type) -> bool:
     """Whether a cast between two types can never fail."""
+    if VARIANT in (type_, to):
+        return to == VARIANT
     if type_ in (to, VOID) or to in (STRING, ANY) or type_ == BINARY or (type_ in MOMENTS and to in (*MOMENTS, TIME)):
         return True
     if type_ in INTERVALS or to in INTERVALS:
@@ -57,6 +61,8 @@ def safe(type_: Type, to: Type) -> bool:
         return safe(type_.element, to.element)
     if isinstance(type_, Struct) and isinstance(to, Struct):
         return all(safe(a.type, b.type) for a, b in zip(type_.fields, to.fields, strict=True))
+    if isinstance(type_, MapType) and isinstance(to, MapType):
+        return safe(type_.value, to.value) and type_.key == to.key
     if is_integer(type_) and is_integer(to):
         return INTEGERS.index(to) >= INTEGERS.index(type_)
     if to in (FLOAT, DOUBLE, BOOLEAN):
@@ -78,15 +84,30 @@ def convert(value: Value, type_: Type, to: Type) -> Value | Checked:
         return value.cast(to.arrow)
     if to == ANY:
         return any_of(type_, value)
+    if VARIANT in (type_, to):
+        return _variant(value, type_, to)
     if isinstance(type_, Array) and isinstance(to, Array):
         return _array(value, type_, to)
     if isinstance(type_, Struct) and isinstance(to, Struct):
         return _struct(value, type_, to)
+    if isinstance(type_, MapType) and isinstance(to, MapType):
+        return _map(value, type_, to)
     if to == STRING:
         return to_string(value, type_)
     caster = _CASTS.get((_family(type_), _family(to)))
     assert caster is not None, f"no cast of {type_} to {to}"
     return caster(value, type_, to)
+
+
+def is_converted(type_: Type, to: Type) -> bool:
+    """Whether there is a cast between two types without parts."""
+    return type_ == to or to == STRING or (_family(type_), _family(to)) in _CASTS
+
+
+def _variant(value: Value, type_: Type, to: Type) -> Any:
+    from everview.scalars.functions.variants import from_variant, to_variant
+
+    return to_variant(value, type_) if to == VARIANT else from_variant(value, to)
 
 
 def _family(type_: Type) -> str:
@@ -275,6 +296,26 @@ def _struct(value: Value, type_: Struct, to: Struct) -> Any:
         parts.append(converted)
     mask = value.is_null() if value.null_count else None
     made = pa.StructArray.from_arrays(parts, fields=[to.arrow.field(i) for i in range(len(to.fields))], mask=mask)
+    return Checked(made, failed, reason) if failed.any() else made
+
+
+def _map(value: Value, type_: MapType, to: MapType) -> Any:
+    """Maps of other types; keys that become one fail."""
+    from everview.scalars.functions.maps import Maps, checked
+
+    held = Maps.of(value, len(value))
+    failed, reason = np.zeros(len(value), bool), ""
+    parts: list[Value] = []
+    for column, a, b in ((held.keys, type_.key, to.key), (held.values, type_.value, to.value)):
+        converted = convert(column, a, b)
+        if isinstance(converted, Checked):
+            failed[held.parents[converted.failed]] = True
+            converted, reason = converted.value, converted.reason
+        parts.append(converted)
+    kept, sizes = pa.array(~failed[held.parents]), np.where(failed, 0, held.sizes)
+    made = checked(to.arrow, parts[0].filter(kept), parts[1].filter(kept), sizes, nulls(value))
+    if isinstance(made, Checked):
+        return Checked(made.value, made.failed | failed, reason or made.reason)
     return Checked(made, failed, reason) if failed.any() else made
 
 

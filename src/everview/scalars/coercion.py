@@ -39,6 +39,7 @@ from everview.types import (
     Array,
     Decimal,
     Field,
+    MapType,
     ScalarType,
     Struct,
     Type,
@@ -111,6 +112,8 @@ def tightest(a: Type, b: Type) -> Type | None:
         return None if element is None else Array(element)
     if isinstance(a, Struct) and isinstance(b, Struct):
         return _structs(a, b)
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        return _maps(a, b, tightest)
     return None
 
 
@@ -122,6 +125,8 @@ def common(a: Type, b: Type) -> Type | None:
     if isinstance(a, Array) and isinstance(b, Array):
         element = common(a.element, b.element)
         return None if element is None else Array(element)
+    if isinstance(a, MapType) and isinstance(b, MapType):
+        return _maps(a, b, common)
     if STRING not in (a, b):
         return None
     other = b if a == STRING else a
@@ -196,6 +201,11 @@ def _numbers(a: Type, b: Type) -> Type:
     if a in FRACTIONS or b in FRACTIONS:
         return DOUBLE
     return wider(decimal_of(a), decimal_of(b))
+
+
+def _maps(a: MapType, b: MapType, met: Callable[[Type, Type], Type | None]) -> Type | None:
+    key, value = met(a.key, b.key), met(a.value, b.value)
+    return None if key is None or value is None else MapType(key, value)
 
 
 def _structs(a: Struct, b: Struct) -> Type | None:

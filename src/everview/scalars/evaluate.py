@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -61,7 +61,7 @@ from everview.scalars.functions.kernel import Checked, Value, assembled, is_scal
 from everview.scalars.functions.patterns import like_regex
 from everview.scalars.functions.user import user_function
 from everview.scalars.text import sql, value_text
-from everview.types import DATE, Field, Schema, Struct, Type
+from everview.types import DATE, Array, Field, MapType, Schema, Struct, Type, Variant
 
 Run = Callable[["ChosenRows"], Value]
 _MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
@@ -236,9 +236,7 @@ class Compiler:
         return run
 
     def _lambda_call(self, expression: LambdaCall) -> Run:
-        from everview.scalars.applied import APPLIED
-
-        apply, out = APPLIED[expression.function], expression.type.arrow
+        apply, out = _applied(expression.function), expression.type.arrow
         inner = [self.run(a) for a in expression.arguments]
         bodies = [self._body(*both) for both in zip(expression.bodies, expression.variables, strict=True)]
 
@@ -247,7 +245,8 @@ class Compiler:
             single = rows.count is None
             count = 1 if rows.count is None else rows.count
             applied = [partial(body, rows) for body in bodies]
-            result = apply([whole(v, count) for v in values], applied, out)
+            given = [whole(v, count) for v in values]
+            result = _settled(apply(given, applied, out), False, lambda row: _lambda_failure(expression, given, row))
             return result[0] if single else result
 
         return run
@@ -296,6 +295,17 @@ class Compiler:
         return run
 
 
+def _applied(function: str) -> Any:
+    """How a function that takes functions is computed."""
+    from everview.scalars.applied import APPLIED
+
+    if function in APPLIED:
+        return APPLIED[function]
+    from everview.scalars.applied_maps import APPLIED_TO_MAPS
+
+    return APPLIED_TO_MAPS[function]
+
+
 def scalar(value: Any, type_: Type) -> Value:
     """A literal's value as an Arrow scalar."""
     return pa.scalar(_outward(value, type_), type_.arrow)
@@ -304,6 +314,13 @@ def scalar(value: Any, type_: Type) -> Value:
 def _outward(value: Any, type_: Type) -> Any:
     if isinstance(type_, Struct) and isinstance(value, tuple):
         return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
+    if isinstance(type_, MapType) and value is not None:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(_outward(k, type_.key), _outward(v, type_.value)) for k, v in pairs]
+    if isinstance(type_, Array) and isinstance(value, tuple):
+        return [_outward(v, type_.element) for v in value]
+    if isinstance(value, Variant):
+        return value.raw
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -328,6 +345,11 @@ def _settled(result: Any, attempt: bool, failure: Callable[[int], EverviewError]
 
 def _because(error: EverviewError, reason: str) -> EverviewError:
     return type(error)(error.message.replace("{reason}", reason, 1), hint=error.hint)
+
+
+def _lambda_failure(expression: LambdaCall, values: list[Value], row: int) -> EverviewError:
+    shown = ", ".join(value_text(_plain(v[row]), a.type) for v, a in zip(values, expression.arguments, strict=True))
+    return ArithmeticFailure(f"{{reason}} in {sql(expression)}: {shown}", hint="the tick was not applied")
 
 
 def _cast_failure(expression: Expression, array: Value, row: int, type_: Type) -> EverviewError:
@@ -543,4 +565,4 @@ def _tuples(value: Any) -> Any:
         return value // dt.timedelta(microseconds=1)
     if isinstance(value, dict):
         return tuple(map(_tuples, value.values()))
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value

@@ -20,7 +20,7 @@ from typing import Any, Final
 from typing import Literal as Either
 
 from everview.scalars.kinds import VOID
-from everview.types import BOOLEAN, DATE, TIMESTAMP, Type
+from everview.types import BOOLEAN, DATE, TIMESTAMP, VARIANT, Type
 
 TRY: Final = "try_"  # functions of that prefix give NULL where the others raise
 
@@ -115,7 +115,8 @@ class Cast(Expression):
     nullable: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        _tell(self, nullable=self.try_ or self.argument.nullable)
+        null_inside = self.argument.type == VARIANT  # a null of a variant is NULL of another type
+        _tell(self, nullable=self.try_ or self.argument.nullable or null_inside)
 
     @property
     def children(self) -> tuple[Expression, ...]:

@@ -38,7 +38,7 @@ from everview.scalars.expressions import (
     WindowCall,
 )
 from everview.scalars.kinds import DAY, INTERVALS, MICROS, YEAR_MONTH
-from everview.types import BIGINT, DOUBLE, FLOAT, STRING, Array, Decimal, Struct, Type
+from everview.types import BIGINT, DOUBLE, FLOAT, STRING, VARIANT, Array, Decimal, MapType, Struct, Type, Variant
 
 # How tightly an operator binds its operands, loosest first.
 _LEVELS: Final = (
@@ -235,10 +235,15 @@ def value_text(value: Any, type_: Type) -> str:
     if isinstance(type_, Struct):
         parts = value.values() if isinstance(value, dict) else value
         return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, type_.fields, strict=True))})"
+    if isinstance(type_, MapType):
+        pairs = value.items() if isinstance(value, dict) else value
+        return f"map({', '.join(f'{value_text(k, type_.key)}, {value_text(v, type_.value)}' for k, v in pairs)})"
     if type_ in INTERVALS:
         return _interval(value, type_)
     if type_ == STRING:
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if type_ == VARIANT:
+        return f"<variant {(value if isinstance(value, Variant) else Variant(value)).value!r}>"
     if isinstance(value, bytes):
         return f"X'{value.hex().upper()}'"
     if isinstance(value, bool):

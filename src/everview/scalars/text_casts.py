@@ -17,7 +17,20 @@ from everview.scalars.coercion import bits
 from everview.scalars.functions.kernel import Checked, Failed, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, days_of
 from everview.scalars.span_casts import interval_text, time_text
-from everview.types import BINARY, DOUBLE, FLOAT, INTERVALS, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
+from everview.types import (
+    BINARY,
+    DOUBLE,
+    FLOAT,
+    INTERVALS,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    Decimal,
+    MapType,
+    Struct,
+    Type,
+)
 
 _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a value
 
@@ -39,7 +52,39 @@ def to_string(value: Value, type_: Type) -> Value:
         return _float_texts(value, float_text if type_ == DOUBLE else _single_text)
     if isinstance(type_, Decimal):
         return _decimal_text(value)
+    if isinstance(type_, (Array, Struct, MapType)):
+        return _composite_text(value, type_)
     return value.cast(pa.string())
+
+
+def _composite_text(value: Value, type_: Array | Struct | MapType) -> Value:
+    """Values with parts: ``[1, null]``, ``{1, null}``, ``{a -> 1}``; the texts of the parts put together."""
+    match type_:
+        case Array(element):
+            return _joined(value, [_texts(pc.list_flatten(value), element)], "[", "]")
+        case MapType(key, item):
+            entries = value.cast(type_.entries.arrow)
+            flat = pc.list_flatten(entries)
+            return _joined(entries, [_texts(flat.field(0), key), _texts(flat.field(1), item)], "{", "}")
+        case Struct(fields):
+            parts = [_texts(pc.struct_field(value, [place]), f.type) for place, f in enumerate(fields)]
+            inner = pc.binary_join_element_wise(*parts, ", ") if parts else pa.repeat(pa.scalar(""), len(value))
+            whole = pc.binary_join_element_wise("{", inner, "}", "")
+            return pc.if_else(value.is_null(), pa.scalar(None, pa.string()), whole)
+
+
+def _texts(value: Value, type_: Type) -> Value:
+    return to_string(value, type_).fill_null("null")
+
+
+def _joined(value: Value, parts: list[Value], first: str, last: str) -> Value:
+    """The texts of the elements of lists, between brackets; the second part, if there is one, after an arrow."""
+    texts = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, " -> ")
+    sizes = pc.list_value_length(value).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets: Value = pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32))
+    lists: Value = pa.ListArray.from_arrays(offsets, texts)
+    whole = pc.binary_join_element_wise(first, pc.binary_join(lists, ", "), last, "")
+    return pc.if_else(value.is_null(), pa.scalar(None, pa.string()), whole)
 
 
 def _decimal_text(value: Value) -> Value:

@@ -18,7 +18,7 @@ from everview.errors import LostPosition, SourceError
 from everview.sources.feed import FeedStep
 from everview.sources.protocol import Position
 from everview.sources.values import keyed
-from everview.types import Array, Schema, Struct
+from everview.types import COMPOSITE, Schema
 
 
 @doors(SourceError)
@@ -133,4 +133,4 @@ class Iterator:
         if not isinstance(item, tuple) or len(item) != 2 or not isinstance(item[0], tuple | list | Mapping):
             return False
         whole = isinstance(item[1], int) and not isinstance(item[1], bool)
-        return whole and not (len(self.schema) == 2 and isinstance(self.schema[0].type, Array | Struct))
+        return whole and not (len(self.schema) == 2 and isinstance(self.schema[0].type, COMPOSITE))

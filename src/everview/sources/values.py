@@ -17,7 +17,7 @@ from typing import Any, Final
 from everview.codes.coerce import WIDE, Unfit, coerce
 from everview.errors import BadRows, SourceError, WrongArity, shown
 from everview.sources.protocol import Row
-from everview.types import Array, Decimal, Field, Id, ScalarType, Schema, Struct, Symbol, Type, unknown_name
+from everview.types import Array, Decimal, Field, Id, ScalarType, Schema, Struct, Symbol, Type, has_map, unknown_name
 
 NAN: Final = math.nan  # the one NaN: a tuple with it equals itself
 _RANGES: Final = {"TINYINT": 1 << 7, "SMALLINT": 1 << 15, "INTEGER": 1 << 31, "BIGINT": 1 << 63}
@@ -119,7 +119,7 @@ def rows_of(schema: Schema, name: str) -> Callable[[Any], Row]:
 def check_types(schema: Schema, name: str) -> None:
     """Refuse columns whose values cannot be compared one by one."""
     for field in schema:
-        if isinstance(field.type, Struct):
+        if isinstance(field.type, Struct) or has_map(field.type):
             raise SourceError(
                 f'{name}: column "{field.name}" is a {field.type}, which no source has',
                 hint="give its parts as columns of their own",

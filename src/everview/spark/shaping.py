@@ -14,7 +14,7 @@ import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
 from everview.spark.spec import TYPES, Columns, SourceSpec, type_of
-from everview.types import NULL_WORD, Array, Decimal, Field, Struct, Type
+from everview.types import NULL_WORD, Array, Decimal, Field, MapType, Struct, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -179,6 +179,8 @@ def _zero(type_: st.DataType, wanted: Type) -> Column:
             assert isinstance(wanted, Struct)
             parts = {f.name: f.type for f in wanted.fields}
             return F.struct(*(_zero(f.dataType, parts[f.name]).alias(f.name) for f in type_.fields)).cast(type_)
+        case st.VariantType():
+            return F.parse_json(F.lit("null"))
         case st.DateType():
             return F.date_from_unix_date(F.lit(0))
         case st.TimestampType():
@@ -201,6 +203,8 @@ def _null_inside(wanted: Type, type_: st.DataType, column: Column) -> Column | N
             return column.isNotNull() & reduce(either, parts) if parts else None
         case Array(element), st.ArrayType():
             return _exists(element, type_.elementType, column)
+        case MapType(_, value), st.MapType():
+            return _exists(value, type_.valueType, F.map_values(column))
         case Array(Struct((_, value))), st.MapType():
             return _exists(value.type, type_.valueType, F.map_values(column))
         case _:

@@ -21,9 +21,11 @@ from everview.types import (
     STRING,
     TIMESTAMP,
     TINYINT,
+    VARIANT,
     Array,
     Decimal,
     Field,
+    MapType,
     Schema,
     Struct,
     Type,
@@ -300,6 +302,7 @@ TYPES: Final[dict[type[st.DataType], Type]] = {
     st.CharType: STRING,
     st.VarcharType: STRING,
     st.BinaryType: BINARY,
+    st.VariantType: VARIANT,
 }
 
 
@@ -313,8 +316,7 @@ def type_of(type_: st.DataType, name: str) -> Type:
         case st.StructType():
             return Struct(Field(f.name, type_of(f.dataType, f"{name}.{f.name}"), f.nullable) for f in type_.fields)
         case st.MapType():
-            key = Field("key", type_of(type_.keyType, name), nullable=False)
-            return Array(Struct((key, Field("value", type_of(type_.valueType, name)))))
+            return MapType(type_of(type_.keyType, name), type_of(type_.valueType, name))
         case _ if type(type_) in TYPES:
             return TYPES[type(type_)]
         case _:

@@ -4,8 +4,8 @@ Everything inside is rows of int64 words. A type says how its values become word
 
 - **fixed** types (integers, floats, DECIMAL, DATE, TIME, TIMESTAMP, INTERVAL) are coded reversibly, and the
   order of the codes is the order of the values (`Type.ordered`);
-- **interned** types (STRING, BINARY, SYMBOL, ID, ARRAY, STRUCT, registered atoms) are coded by a 64-bit hash
-  which a dictionary maps back; `Type.kind` is the name space of that hash;
+- **interned** types (STRING, BINARY, SYMBOL, ID, VARIANT, ARRAY, STRUCT, MAP, registered atoms) are coded by a 64-bit
+  hash which a dictionary maps back; `Type.kind` is the name space of that hash;
 - ANY is two words: the kind of the value, and a word of that kind.
 
 NULL is `NULL_WORD` in every word of a column, except in a nullable BIGINT, which needs all 64 bits for its
@@ -25,6 +25,7 @@ from everview.types.kinds import (
     BIGINT,
     BINARY,
     BOOLEAN,
+    COMPOSITE,
     DATE,
     DAY,
     DAY_TIME,
@@ -46,25 +47,31 @@ from everview.types.kinds import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     YEAR_MONTH,
     Array,
     Decimal,
     Field,
+    MapType,
     NotNullType,
     ScalarType,
     Struct,
     Type,
+    has_map,
+    parts_of_type,
 )
 from everview.types.names import unknown_name
 from everview.types.parse import parse_type
 from everview.types.schema import Schema
 from everview.types.values import Id, Symbol
+from everview.types.variants import Variant
 
 __all__ = [
     "ANY",
     "BIGINT",
     "BINARY",
     "BOOLEAN",
+    "COMPOSITE",
     "DATE",
     "DAY",
     "DAY_TIME",
@@ -86,6 +93,7 @@ __all__ = [
     "TIMESTAMP",
     "TIMESTAMP_NTZ",
     "TINYINT",
+    "VARIANT",
     "YEAR_MONTH",
     "Array",
     "Atom",
@@ -93,15 +101,19 @@ __all__ = [
     "Field",
     "HostAtom",
     "Id",
+    "MapType",
     "NotNullType",
     "ScalarType",
     "Schema",
     "Struct",
     "Symbol",
     "Type",
+    "Variant",
     "atom_of_class",
     "atom_of_kind",
+    "has_map",
     "parse_type",
+    "parts_of_type",
     "register_atom",
     "type_of_arrow",
     "unknown_name",

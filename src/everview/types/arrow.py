@@ -27,10 +27,12 @@ from everview.types.kinds import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     YEAR_MONTH,
     Array,
     Decimal,
     Field,
+    MapType,
     ScalarType,
     Struct,
     Type,
@@ -55,7 +57,7 @@ _ARROW_NAMES: Final[Mapping[str, str]] = {
     "INTERVAL YEAR TO MONTH": "int32",  # Arrow in Python makes no intervals of months
 }
 _NOTE: Final = b"everview"
-_NOTED: Final = (SYMBOL, ID, ANY, YEAR_MONTH, DAY, TIMESTAMP_NTZ)
+_NOTED: Final = (SYMBOL, ID, ANY, VARIANT, YEAR_MONTH, DAY, TIMESTAMP_NTZ)
 
 
 @cache
@@ -69,6 +71,11 @@ def arrow_type(type_: Type) -> pa.DataType:
             return pa.list_(_arrow_field(Field("element", element)))
         case Struct(fields):
             return pa.struct([_arrow_field(f) for f in fields])
+        case MapType():
+            key, value = type_.entry.fields
+            nothing = pa.types.is_null(key.type.arrow)  # of a map that has no entries
+            own = pa.field("key", pa.string(), nullable=False) if nothing else _arrow_field(key)
+            return pa.map_(own, _arrow_field(value))
         case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
         case ScalarType("TIMESTAMP_NTZ"):
@@ -118,8 +125,7 @@ def _type_of_arrow(arrow: Any, name: str) -> Type:
     if at.is_decimal(arrow):
         return _decimal_of_arrow(arrow.precision, arrow.scale)
     if at.is_map(arrow):
-        key = Field("key", field_of_arrow(arrow.key_field).type, nullable=False)
-        return Array(Struct((key, Field("value", field_of_arrow(arrow.item_field).type))))
+        return MapType(field_of_arrow(arrow.key_field).type, field_of_arrow(arrow.item_field).type)
     if any(getattr(at, test)(arrow) for test in _ARROW_LISTS):
         return Array(field_of_arrow(arrow.value_field).type)
     if at.is_struct(arrow):

@@ -34,6 +34,7 @@ KINDS: Final[Mapping[str, int]] = {
     "ARRAY": 96,
     "STRUCT": 104,
     "MAP": 112,
+    "VARIANT": 120,
     "ATOM": 128,
 }
 FIRST_INTERNED: Final = KINDS["DECIMAL"]
@@ -120,7 +121,7 @@ class ScalarType(Type):
 
     @property
     def interned(self) -> bool:
-        return self.name in ("STRING", "BINARY", "SYMBOL", "ID")
+        return self.name in ("STRING", "BINARY", "SYMBOL", "ID", "VARIANT")
 
     @property
     def ordered(self) -> bool:
@@ -167,6 +168,7 @@ BINARY: Final = ScalarType("BINARY")
 SYMBOL: Final = ScalarType("SYMBOL")
 ID: Final = ScalarType("ID")
 ANY: Final = ScalarType("ANY")
+VARIANT: Final = ScalarType("VARIANT")
 
 INTEGERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)  # narrowest first
 
@@ -175,7 +177,7 @@ DURATIONS: Final = (DAY, DAY_TIME)  # intervals of a fixed length
 
 SCALARS: Final = (
     BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, FLOAT, DOUBLE, DATE, TIMESTAMP, TIMESTAMP_NTZ, TIME,
-    STRING, BINARY, SYMBOL, ID, ANY, *INTERVALS,
+    STRING, BINARY, SYMBOL, ID, ANY, VARIANT, *INTERVALS,
 )  # fmt: skip
 
 
@@ -267,6 +269,69 @@ class Struct(Type):
     @property
     def interned(self) -> bool:
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class MapType(Type):
+    """Maps: values by keys, each key once and never NULL, in the order in which the entries were made.
+
+    The order is part of the value, as it is of an array of entries.
+
+    >>> MapType(STRING, INTEGER).sql, MapType(STRING, INTEGER).entries.sql
+    ('MAP<STRING, INTEGER>', 'ARRAY<STRUCT<key: STRING NOT NULL, value: INTEGER>>')
+    """
+
+    key: Type
+    value: Type
+
+    def __post_init__(self) -> None:
+        if has_map(self.key):
+            raise SchemaError(
+                f"{self.key} as the key of a map", hint="keys are compared, and maps and variants are not"
+            )
+
+    @property
+    def entry(self) -> Struct:
+        """The struct of a key and its value."""
+        return Struct((Field("key", self.key, nullable=False), Field("value", self.value)))
+
+    @property
+    def entries(self) -> Array:
+        """The array of the entries, which Arrow holds in the same buffers."""
+        return Array(self.entry)
+
+    @property
+    def sql(self) -> str:
+        return f"MAP<{self.key.sql}, {self.value.sql}>"
+
+    @property
+    def kind(self) -> int:
+        return KINDS["MAP"]
+
+    @property
+    def interned(self) -> bool:
+        return True
+
+
+COMPOSITE: Final = (Array, Struct, MapType)  # types whose values have parts
+
+
+def parts_of_type(type_: Type) -> tuple[Type, ...]:
+    """The types of the parts of a type's values; none if these have no parts."""
+    match type_:
+        case Array(element):
+            return (element,)
+        case Struct(fields):
+            return tuple(f.type for f in fields)
+        case MapType(key, value):
+            return (key, value)
+        case _:
+            return ()
+
+
+def has_map(type_: Type) -> bool:
+    """Whether a type is, or has inside, a MAP or VARIANT, whose values are neither compared nor sorted."""
+    return isinstance(type_, MapType) or type_ == VARIANT or any(map(has_map, parts_of_type(type_)))
 
 
 def _not_null(field: Field) -> str:

@@ -6,7 +6,7 @@ import re
 
 from everview.errors import SchemaError
 from everview.types.atoms import HOST_ATOMS, Atom
-from everview.types.kinds import Array, Decimal, Field, Struct, Type
+from everview.types.kinds import Array, Decimal, Field, MapType, Struct, Type
 from everview.types.names import unknown_name
 from everview.types.spellings import CONSTRUCTORS, SPANS, SPELLINGS
 
@@ -74,6 +74,8 @@ class TypeParser:
             return self.struct()
         if name == "INTERVAL":
             return self.interval()
+        if name == "MAP":
+            return self.map()
         if name in CONSTRUCTORS:
             numbers = self.numbers()
             return Decimal(*numbers) if numbers else Decimal(10, 0)
@@ -97,6 +99,14 @@ class TypeParser:
         if units not in SPANS:
             raise self.error(units, "units, as in INTERVAL DAY TO SECOND or INTERVAL YEAR TO MONTH")
         return SPANS[units]
+
+    def map(self) -> Type:
+        self.expect("<")
+        key = self.type()
+        self.expect(",")
+        value = self.type()
+        self.expect(">")
+        return MapType(key, value)
 
     def struct(self) -> Type:
         self.expect("<")

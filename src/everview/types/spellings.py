@@ -57,4 +57,4 @@ SPANS: Final[Mapping[str, ScalarType]] = {
     **{f"{a} TO {b}": DAY_TIME for place, a in enumerate(_TIMES) for b in _TIMES[place + 1 :]},
 }
 
-CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT", "INTERVAL")
+CONSTRUCTORS: Final = ("DECIMAL", "NUMERIC", "DEC", "ARRAY", "STRUCT", "INTERVAL", "MAP")

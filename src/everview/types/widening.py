@@ -21,6 +21,7 @@ from everview.types.kinds import (
     TINYINT,
     Array,
     Decimal,
+    MapType,
     Struct,
     Type,
 )
@@ -56,6 +57,10 @@ def fits_in(given: Type, wanted: Type) -> bool:
             parts = {f.name: f.type for f in fields}
             same = parts.keys() == {f.name for f in others}
             return same and all(fits_in(parts[f.name], f.type) for f in others)
+        case MapType(), Array():
+            return fits_in(given.entries, wanted)
+        case MapType(key, value), MapType(other_key, other):
+            return key == other_key and fits_in(value, other)
         case _, Atom():
             return given == BINARY
         case _:

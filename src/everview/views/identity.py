@@ -1,7 +1,7 @@
 """Keys of rows: equal for equal rows, whatever the values are.
 
 Most rows are their own key. Rows with floats are not, because NaN equals itself in SQL and not in Python; nor are rows
-with arrays or structs, which are lists and dicts; nor rows with ANY, where 1, 1.0 and True are three values.
+with arrays, structs or maps, which are lists and dicts; nor rows with ANY, where 1, 1.0 and True are three values.
 
 >>> from everview.types import Schema
 >>> key = identity(Schema.parse("x DOUBLE, tags ARRAY<STRING>"))
@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from everview.codes.order import atom_key
-from everview.types import ANY, DOUBLE, FLOAT, Array, Schema, Struct, Type
+from everview.types import ANY, COMPOSITE, DOUBLE, FLOAT, Schema, Type
 
 Identity = Callable[[Any], Hashable]
 
@@ -46,7 +46,7 @@ def identity(schema: Schema) -> Identity:
 
 
 def frozen(value: Any) -> Any:
-    """An immutable form of a value: arrays as tuples, structs as tuples of their parts, NaN as one object.
+    """An immutable form of a value: arrays as tuples, structs and maps as tuples of pairs, NaN as one object.
 
     >>> frozen([1, [2, float("nan")]])
     (1, (2, nan))
@@ -56,11 +56,11 @@ def frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(frozen(part) for part in value)
     if isinstance(value, Mapping):
-        return tuple(frozen(part) for part in value.values())
+        return tuple((name, frozen(part)) for name, part in value.items())
     return value
 
 
 def _of(type_: Type) -> Callable[[Any], Hashable] | None:
     if type_ == ANY:
         return atom_key
-    return frozen if type_ in (FLOAT, DOUBLE) or isinstance(type_, Array | Struct) else None
+    return frozen if type_ in (FLOAT, DOUBLE) or isinstance(type_, COMPOSITE) else None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from everview.errors import WrongType
-from everview.types import Id, Symbol
+from everview.types import Id, Symbol, Variant
 
 NAN = "NaN"  # in place of a value that does not equal itself
 
@@ -73,6 +73,7 @@ _PRECEDENCE: dict[type, int] = {
             str,
             Symbol,
             Id,
+            Variant,
             bytes,
             dt.date,
             dt.datetime,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from everview.types import TIMESTAMP, Array, Schema, Struct, Type
+from everview.types import TIMESTAMP, Array, MapType, Schema, Struct, Type
 from everview.zset.batch import Batch
 
 Row = tuple[Any, ...]
@@ -41,8 +41,17 @@ def _plainly(type_: Type) -> Callable[[Any], Any] | None:
             if not parts:
                 return None
             return lambda value: {n: parts[n](v) if n in parts and v is not None else v for n, v in value.items()}
+        case MapType(key, value):
+            keys, values = _plainly(key), _plainly(value)
+            if keys is None and values is None:
+                return None
+            return lambda pairs: {_or_same(keys, k): _or_same(values, v) for k, v in pairs.items()}
         case _:
             return (lambda moment: moment.replace(tzinfo=None)) if type_ == TIMESTAMP else None
+
+
+def _or_same(how: Callable[[Any], Any] | None, value: Any) -> Any:
+    return value if how is None or value is None else how(value)
 
 
 def has_moments(schema: Schema) -> bool:

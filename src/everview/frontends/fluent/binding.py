@@ -23,11 +23,14 @@ from everview.types import (
     STRING,
     SYMBOL,
     TIMESTAMP,
+    VARIANT,
     Array,
     Id,
+    MapType,
     Struct,
     Symbol,
     Type,
+    Variant,
 )
 from everview.types import Decimal as DecimalType
 
@@ -150,6 +153,8 @@ def _as(value: Any, type_: Type) -> Literal | None:
             return Literal(value, SYMBOL) if type_ == SYMBOL else None
         case Id():
             return Literal(value, ID) if type_ == ID else None
+        case Variant():
+            return Literal(value, VARIANT) if type_ == VARIANT else None
         case dict() | list() | tuple():
             return _nested(value, type_)
         case _:
@@ -219,6 +224,10 @@ def _nested(value: Any, type_: Type) -> Literal | None:
         case Struct(fields) if isinstance(value, dict):
             named = [value[f.name] for f in fields if f.name in value]
             return _all(named, [f.type for f in fields], type_) if len(named) == len(value) else None
+        case MapType(key, item) if isinstance(value, dict):
+            pairs = [(_exactly(k, key), _exactly(v, item)) for k, v in value.items()]
+            good = all(k is not None and v is not None for k, v in pairs)
+            return Literal(tuple((k.value, v.value) for k, v in pairs if k and v), type_) if good else None
         case Struct(fields):
             return _all(value, [f.type for f in fields], type_)
         case _:

@@ -24,7 +24,7 @@ from everview.errors import QueryError, shown
 from everview.frontends.fluent.agg import Agg
 from everview.frontends.fluent.clauses import Clauses, Joined, PartnerQuery, RelatedQuery, Selected
 from everview.frontends.fluent.conditions import And, Col, ColumnTest, NotCondition, Or
-from everview.types import Id, Symbol
+from everview.types import Id, Symbol, Variant
 
 # The names under which clauses are written: state directories hold them, so they outlive the names of the classes.
 CLASSES: dict[str, type] = {
@@ -50,6 +50,7 @@ WRITERS: dict[type, Callable[[Any], str]] = {
     float: repr,
     Symbol: lambda value: value.name,
     Id: lambda value: value.raw.hex(),
+    Variant: lambda value: value.raw.hex(),
 }
 READERS: dict[str, Callable[[str], Any]] = {
     "datetime": dt.datetime.fromisoformat,
@@ -59,6 +60,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "float": float,
     "Symbol": Symbol,
     "Id": lambda text: Id(bytes.fromhex(text)),
+    "Variant": lambda text: Variant(bytes.fromhex(text)),
 }
 
 

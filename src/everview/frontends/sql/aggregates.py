@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import percentiles
 from everview.frontends.sql.expressions import Site, condition, expression, handles
+from everview.frontends.sql.unordered import group_key, refuse_unordered
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
 from everview.plan.aggregates import aggregate_call
@@ -90,6 +91,13 @@ def typed_call(made: BoundAggregate) -> AggregateCall:
 def made_of(written: SqlCall, site: Site) -> BoundAggregate:
     kept = None if written.filter is None else condition(written.filter, replace(site, clause="FILTER"))
     made = _READERS.get(written.name, _user)(written, site)
+    if made.function == "count" and made.distinct:
+        made = replace(made, arguments=tuple(group_key(a, written.node, site.context) for a in made.arguments))
+        return replace(made, filter=_both(kept, made.filter))
+    compared = made.arguments if made.distinct or made.function in ("min", "max", "mode") else made.arguments[1:]
+    refuse_unordered(
+        (a.type for a in (*compared, *(e for e, _ in made.order))), f"{written.name} of", written.node, site.context
+    )
     return replace(made, filter=_both(kept, made.filter))
 
 

@@ -9,7 +9,7 @@ from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.types import DOUBLE, STRING, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import DOUBLE, STRING, Array, Decimal, Field, MapType, Schema, Struct, Type
 
 
 def as_types(plan: Plan, kinds: list[Type]) -> Plan:
@@ -54,4 +54,6 @@ def _with_text(type_: Type) -> Type:
         return Array(_with_text(type_.element))
     if isinstance(type_, Struct):
         return Struct(Field(f.name, _with_text(f.type), f.nullable) for f in type_.fields)
+    if isinstance(type_, MapType):
+        return MapType(_with_text(type_.key), _with_text(type_.value))
     return type_

@@ -130,6 +130,10 @@ def _union(aggregating: Aggregating, given: list[Expression]) -> Expression:
     return call("array_distinct", call("array_compact", call("flatten", aggregating("collect_list", given[0]))))
 
 
+def _shape(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    return call("schema_of_variants", aggregating("collect_list", given[0]))
+
+
 FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
     "corr": _paired(_corr),
     "regr_count": _paired(lambda pair: pair.count),
@@ -145,4 +149,5 @@ FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
     "kurtosis": _of_numbers("kurtosis_of"),
     "histogram_numeric": (2, _histogram),
     "collect_union": (1, _union),
+    "schema_of_variant_agg": (1, _shape),
 }

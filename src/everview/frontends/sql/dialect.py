@@ -283,6 +283,42 @@ class PlainParser(PipeParser):
         number = isinstance(operand, (exp.Literal, exp.Neg)) and not operand.is_string
         return operand if number else exp.Anonymous(this="positive", expressions=[operand])
 
+    def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+        """What follows a value: fields, brackets, casts, and the path into a variant of ``v:a.b[0]::int``."""
+        this = super()._parse_column_ops(this)
+        while this is not None and self._curr.token_type == T.COLON and self._next.text and self._is_path_ahead():
+            self._advance()
+            path, name = self._variant_path()
+            this = exp.Anonymous(this="variant_get", expressions=[this, exp.Literal.string(path)])
+            this.meta["column name"] = name
+            this = super()._parse_column_ops(this)
+        return this
+
+    def _is_path_ahead(self) -> bool:
+        """Whether a colon begins a path: it touches what is before it, and a name or a bracket follows."""
+        touching = self._index > 0 and self._prev.end + 1 == self._curr.start
+        return touching and (self._next.token_type == T.L_BRACKET or self._next.text.isidentifier())
+
+    def _variant_path(self) -> tuple[str, str]:
+        """The path that stands next, and the last name in it."""
+        path, last = "$", "value"
+        while True:
+            first = path == "$"
+            if self._curr.token_type == T.L_BRACKET:
+                self._advance()
+                inside = self._curr
+                self._advance()
+                text = inside.text if inside.token_type == T.NUMBER else f"'{inside.text}'"
+                if inside.token_type not in (T.NUMBER, T.STRING) or not self._match(T.R_BRACKET):
+                    self.raise_error("write a path as v:a.b[0] or v:a['b c']")
+                path, last = f"{path}[{text}]", last if inside.token_type == T.NUMBER else inside.text
+                continue
+            if not first and not self._match(T.DOT):
+                return path, last
+            last = self._curr.text
+            path = f"{path}.{last}" if last.isidentifier() else f"{path}['{last}']"
+            self._advance()
+
     def _present(self, operand: exp.Expr | None) -> exp.Expr:
         if operand is None:
             self.raise_error("an operand is missing")

@@ -24,7 +24,17 @@ from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
-from everview.types import BIGINT, INTEGER, TIME, TIMESTAMP, TIMESTAMP_NTZ, YEAR_MONTH, parse_type, unknown_name
+from everview.types import (
+    BIGINT,
+    INTEGER,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    YEAR_MONTH,
+    MapType,
+    parse_type,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     from everview.frontends.sql.lambdas import lambda_call
@@ -374,13 +384,24 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise site.context.unsupported("a slice of an array", node)
     index = expression(node.expressions[0], site)
+    value = expression(node.this, site)
+    if isinstance(value.type, MapType):
+        return call("element_at", value, _key(index, node))
     if isinstance(index, Literal) and isinstance(index.value, str):
-        return call("get_field", expression(node.this, site), index)
+        return call("get_field", value, index)
     one = literal(1)
     known = index.value if isinstance(index, Literal) else None
     place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
     name = "element_at" if site.context.dialect == "spark" else "try_element_at"
-    return call(name, expression(node.this, site), place)
+    return call(name, value, place)
+
+
+def _key(index: Expression, node: exp.Bracket) -> Expression:
+    """The key as it was written; sqlglot has made it a place from 0 in a dialect that counts from 1."""
+    offset = node.args.get("offset")
+    if isinstance(index, Literal) and type(index.value) is int and offset:
+        return literal(index.value + offset)
+    return index
 
 
 @handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")

@@ -19,10 +19,10 @@ from everview.plan.nodes import Explode, Project, Union
 from everview.plan.typing import call, coerced, literal
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.types import INTEGER, Array, Struct, Type
+from everview.types import INTEGER, Array, MapType, Struct, Type
 
-_EXPLODING = ("explode", "posexplode", "inline")
-GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest")
+_EXPLODING = ("explode", "posexplode", "inline", "variant_explode")
+GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest", "json_tuple")
 _KINDS: dict[type[exp.Expr], str] = {
     exp.Explode: "explode",
     exp.ExplodeOuter: "explode_outer",
@@ -69,6 +69,11 @@ def bound(node: exp.Expr, site: Site) -> Generator:
     arguments = _arguments(node, site)
     if name == "stack":
         return _stacked(arguments, node, site.context)
+    if name.startswith("variant_explode") and len(arguments) == 1:
+        entries = call("variant_entries", arguments[0])
+        return Generator(("pos", "key", "value"), entries, (), False, True, name.endswith("outer"))
+    if name == "json_tuple":
+        return _json_tuple(arguments, node, site.context)
     if len(arguments) != 1:
         hint = "explode one array after the other"
         raise site.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
@@ -94,7 +99,7 @@ def generated(plan: Plan, generator: Generator, names: Sequence[str]) -> Plan:
     if not generator.fields:
         place = names[0] if generator.place else None
         return Explode(plan, generator.array, names[-1], generator.outer, place)
-    exploded = Explode(plan, generator.array, "element", generator.outer)
+    exploded = Explode(plan, generator.array, "element", generator.outer, "pos" if generator.place else None)
     own = exploded.columns[:-1]
     return Project(exploded, (*own, *_fields(exploded.columns[-1])), every)
 
@@ -114,9 +119,11 @@ def _arguments(node: exp.Expr, site: Site) -> list[Expression]:
 
 def _exploding(name: str, array: Expression, node: exp.Expr, context: QueryContext) -> Generator:
     array = untyped(array)
+    if isinstance(array.type, MapType) and not name.startswith("inline"):
+        return _exploding_map(name, array)
     type_ = array.type
     if not isinstance(type_, Array):
-        raise context.error(f"{name} of {type_}, which has no elements", node, f"{name} takes an array")
+        raise context.error(f"{name} of {type_}, which has no elements", node, f"{name} takes an array or a map")
     place, fields = name.startswith("pos"), name.startswith("inline")
     if fields and not isinstance(type_.element, Struct):
         raise context.error(f"{name} of {type_}", node, "it takes an array of structs; explode takes any array")
@@ -124,6 +131,13 @@ def _exploding(name: str, array: Expression, node: exp.Expr, context: QueryConte
     outer = name.endswith("outer")
     generator = Generator(("pos", "col") if place else columns, array, (), place, fields, outer)
     return _written_down(generator, array)
+
+
+def _exploding_map(name: str, value: Expression) -> Generator:
+    """A row for each entry of a map: the key and the value."""
+    place = name.startswith("pos")
+    columns = ("pos", "key", "value") if place else ("key", "value")
+    return Generator(columns, call("map_entries", value), (), place, True, name.endswith("outer"))
 
 
 def _written_down(generator: Generator, array: Expression) -> Generator:
@@ -140,6 +154,14 @@ def _written_down(generator: Generator, array: Expression) -> Generator:
 def _fields(element: Expression) -> tuple[Expression, ...]:
     assert isinstance(element.type, Struct), "only structs have fields"
     return tuple(call("get_field", element, literal(f.name)) for f in element.type.fields)
+
+
+def _json_tuple(arguments: list[Expression], node: exp.Expr, context: QueryContext) -> Generator:
+    """``json_tuple(text, 'a', 'b')``: one row with the members of an object as texts."""
+    if len(arguments) < 2:
+        raise context.error("json_tuple takes a text and names", node, "as in json_tuple(text, 'a', 'b')")
+    row = tuple(call("json_member", arguments[0], name) for name in arguments[1:])
+    return Generator(tuple(f"c{place}" for place in range(len(row))), None, (row,))
 
 
 def _stacked(arguments: list[Expression], node: exp.Expr, context: QueryContext) -> Generator:

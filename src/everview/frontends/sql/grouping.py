@@ -17,6 +17,7 @@ from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.rewrite import replaced
+from everview.frontends.sql.unordered import group_key
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Project, Union
 from everview.plan.typing import call, literal
@@ -46,7 +47,9 @@ def group(node: exp.Select, select: UnfinishedSelect, site: Site) -> None:
         plain = (COUNTED,)  # a row has a column at least
     if len(sets) > 1 and site.context.dialect == "spark":
         sets = tuple(chosen or (ALL_ROWS,) for chosen in sets)
-    plan, flags = _aggregate(select.rows.plan, keys, sets, plain)
+    made = {key: group_key(key, clause or node, site.context) for key in keys}
+    made_sets = tuple(tuple(made.get(key, key) for key in chosen) for chosen in sets)
+    plan, flags = _aggregate(select.rows.plan, tuple(made.values()), made_sets, plain)
 
     place = _places(keys)
 

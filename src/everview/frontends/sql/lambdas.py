@@ -12,14 +12,17 @@ from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.names import fold
 from everview.plan.typing import cast, common, implicit
 from everview.scalars.expressions import Expression, LambdaCall, LambdaVariable
-from everview.types import BOOLEAN, INTEGER, Array, Type, unknown_name
+from everview.scalars.signatures.maps import map_type
+from everview.types import BOOLEAN, INTEGER, Array, MapType, Type, unknown_name
 
 # What dialects call the functions, by the names that Spark has for them.
 NAMES: Final = {
     "transform": "transform", "list_transform": "transform", "array_transform": "transform", "list_apply": "transform",
     "apply": "transform", "array_apply": "transform", "filter": "filter", "list_filter": "filter",
     "array_filter": "filter", "exists": "exists", "any_match": "exists", "forall": "forall", "all_match": "forall",
-    "zip_with": "zip_with", "aggregate": "aggregate", "reduce": "aggregate",
+    "zip_with": "zip_with", "aggregate": "aggregate", "reduce": "aggregate", "array_sort": "array_sort",
+    "map_filter": "map_filter", "transform_keys": "transform_keys", "transform_values": "transform_values",
+    "map_zip_with": "map_zip_with",
 }  # fmt: skip
 CLASSES: Final[dict[type[exp.Expr], str]] = {
     exp.Transform: "transform",
@@ -35,9 +38,16 @@ USES: Final = {
     "forall": "forall(array, x -> x > 1)",
     "zip_with": "zip_with(a, b, (x, y) -> x + y)",
     "aggregate": "aggregate(array, 0, (acc, x) -> acc + x)",
+    "array_sort": "array_sort(array, (x, y) -> x - y)",
+    "map_filter": "map_filter(map, (k, v) -> v > 1)",
+    "transform_keys": "transform_keys(map, (k, v) -> k + 1)",
+    "transform_values": "transform_values(map, (k, v) -> v + 1)",
+    "map_zip_with": "map_zip_with(a, b, (k, x, y) -> x + y)",
 }
 ARITIES: Final = {
     "transform": (1, 2), "filter": (1, 2), "exists": (1, 1), "forall": (1, 1), "zip_with": (2, 2), "aggregate": (2, 2),
+    "array_sort": (2, 2), "map_filter": (2, 2), "transform_keys": (2, 2), "transform_values": (2, 2),
+    "map_zip_with": (3, 3),
 }  # fmt: skip
 
 
@@ -77,15 +87,21 @@ def lambda_call(node: exp.Expr, site: Site) -> Expression | None:
     given = _arguments(node)
     values = [expression(part, site) for part in given if not isinstance(part, exp.Lambda)]
     lambdas = [part for part in given if isinstance(part, exp.Lambda)]
-    wanted = (2, 1) if name == "zip_with" else (2, 2 if len(lambdas) == 2 else 1) if name == "aggregate" else (1, 1)
+    wanted = (
+        (2, 1) if name.endswith("zip_with") else (2, 2 if len(lambdas) == 2 else 1) if name == "aggregate" else (1, 1)
+    )
     if (len(values), len(lambdas)) != wanted:
         raise site.context.error(f"{name} of other arguments than it takes", node, f"write {USES[name]}")
+    if name in _OF_MAPS:
+        return _over_maps(name, values, lambdas[0], node, site)
     arrays = values[:1] if name == "aggregate" else values
     for array in arrays:
         if not isinstance(array.type, Array):
             raise site.context.error(f"{name} of {array.type}, which is no array", node, f"write {USES[name]}")
     if name == "aggregate":
         return _aggregated(values[0], values[1], lambdas, node, site)
+    if name == "array_sort":
+        return _sorted(values[0], lambdas[0], site)
     kinds = [array.type.element for array in arrays if isinstance(array.type, Array)]
     return _applied(name, values, kinds, lambdas[0], site)
 
@@ -109,6 +125,39 @@ def _applied(name: str, arrays: list[Expression], kinds: list[Type], node: exp.L
             body = untyped(body)
             type_ = Array(body.type)
     return LambdaCall(f"{name}_i" if places else name, tuple(arrays), (body,), (variables,), type_, nullable)
+
+
+_OF_MAPS: Final = ("map_filter", "transform_keys", "transform_values", "map_zip_with")
+
+
+def _over_maps(name: str, values: list[Expression], node: exp.Lambda, call: exp.Expr, site: Site) -> Expression:
+    """A function of maps and of a function of a key and its values."""
+    for value in values:
+        if not isinstance(value.type, MapType):
+            raise site.context.error(f"{name} of {value.type}, which is no map", call, f"write {USES[name]}")
+    kinds = [value.type for value in values if isinstance(value.type, MapType)]
+    key = kinds[0].key
+    if name == "map_zip_with" and kinds[1].key != key:
+        met = common(key, kinds[1].key)
+        if met is None:
+            raise site.context.error(f"{name} of keys {key} and {kinds[1].key}", call, "cast one of them")
+        values = [cast(value, MapType(met, kind.value)) for value, kind in zip(values, kinds, strict=True)]
+        key = met
+    variables, body = _bound(node, [key, *(kind.value for kind in kinds)], name, site)
+    if name == "map_filter":
+        body, type_ = implicit(body, BOOLEAN, f"the function of {name}"), kinds[0]
+    else:
+        body = untyped(body)
+        type_ = map_type(name, body.type, kinds[0].value) if name == "transform_keys" else MapType(key, body.type)
+    return LambdaCall(name, tuple(values), (body,), (variables,), type_, any(value.nullable for value in values))
+
+
+def _sorted(array: Expression, node: exp.Lambda, site: Site) -> Expression:
+    """``array_sort(array, (x, y) -> …)``: the function is negative, zero or positive, as x comes before y or not."""
+    assert isinstance(array.type, Array), "it was checked"
+    variables, body = _bound(node, [array.type.element] * 2, "array_sort", site)
+    compared = implicit(body, INTEGER, "the function of array_sort")
+    return LambdaCall("array_sort", (array,), (compared,), (variables,), array.type, array.nullable)
 
 
 def _aggregated(
@@ -148,7 +197,7 @@ def _bound(node: exp.Lambda, kinds: list[Type], name: str, site: Site) -> tuple[
     number = max(around, default=-1) + 1
     places = name in ("transform", "filter")
     variables = tuple(
-        LambdaVariable(number + i, part, kind, not (places and i == 1))
+        LambdaVariable(number + i, part, kind, not (places and i == 1) and not (name in _OF_MAPS and i == 0))
         for i, (part, kind) in enumerate(zip(names, kinds, strict=True))
     )
     given = {

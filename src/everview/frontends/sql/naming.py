@@ -39,6 +39,9 @@ def column_name(node: exp.Expr) -> str:
         return node.name
     if isinstance(node, exp.Dot):
         return node.expression.name
+    inner = node.this if isinstance(node, exp.Cast) else node
+    if isinstance(inner, exp.Anonymous) and "column name" in inner.meta:
+        return inner.meta["column name"]  # of a path into a variant
     try:
         name = _name(node, 0)
     except RecursionError:

@@ -25,6 +25,7 @@ from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, NamedRows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
+from everview.frontends.sql.unordered import ordered, refuse_unordered
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
 from everview.later import Later
@@ -135,7 +136,9 @@ def _sorted(bound: Bound, node: exp.Expr, context: QueryContext) -> Bound:
     plan = trimmed(bound)
     site = Site(context, Scope.over(plan, None, bound.names, context.outer), "ORDER BY")
     by = tuple(
-        (key, direction(item)) for item in _items(order, context) for key in _keys(item.this, plan.columns, site)
+        (ordered(key, "ORDER BY", item, context), direction(item))
+        for item in _items(order, context)
+        for key in _keys(item.this, plan.columns, site)
     )
     return replace(_limited(Bound(plan, bound.names), by, node, context), order=by)
 
@@ -377,14 +380,15 @@ def _bind_rest(node: exp.Select, unfinished: UnfinishedSelect, site: Site) -> No
             if isinstance(item.this, exp.Var)
             else [_order_key(item.this, unfinished, by)]
         )
-        unfinished.order += [(key, direction(item)) for key in keys]
+        unfinished.order += [(ordered(key, "ORDER BY", item, site.context), direction(item)) for key in keys]
     distinct = node.args.get("distinct")
     if distinct is not None:
         site.context.only(distinct, "on")
         on = distinct.args.get("on")
         if on is not None:
             parts = on.expressions if isinstance(on, exp.Tuple) else [on]
-            unfinished.on = [_order_key(part, unfinished, replace(site, clause="DISTINCT ON")) for part in parts]
+            chosen = [_order_key(part, unfinished, replace(site, clause="DISTINCT ON")) for part in parts]
+            unfinished.on = [ordered(key, "DISTINCT ON", on, site.context) for key in chosen]
 
 
 def _order_key(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Expression:
@@ -425,6 +429,8 @@ def _projected(node: exp.Select, unfinished: UnfinishedSelect, context: QueryCon
     every = [*items, *extra]
     if node.args.get("distinct") is not None:
         every = [untyped(e) for e in every]  # rows are compared, so their columns have types
+        if not unfinished.on:
+            refuse_unordered((e.type for e in every), "SELECT DISTINCT of", node, context)
     plan = _project(unfinished.rows.plan, every, (*names, *(f"sort key {i + 1}" for i in range(len(extra)))))
     places = {e: place for place, e in reversed(list(enumerate([*items, *extra])))}
     by = tuple((plan.column(places[e]), way) for e, way in unfinished.order)

@@ -7,6 +7,7 @@ from sqlglot import exp
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.names import fold
+from everview.frontends.sql.unordered import refuse_unordered
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Distinct, Except, Intersect, Project, Union, Values
 from everview.plan.typing import common
@@ -106,6 +107,8 @@ def _folded(plans: list[Plan], chain: list[exp.Expr], context: QueryContext) -> 
     united: list[Plan] = []  # inputs of the union that is being gathered
     for step_number, (plan, step) in enumerate(zip(plans[1:], chain, strict=True)):
         every = not step.args.get("distinct", True)
+        if not every or not isinstance(step, exp.Union):
+            refuse_unordered(plan.schema.types, f"{step.key.upper()} of", step, context)
         if isinstance(step, exp.Union):
             united = united or [folded]
             united.append(plan)

@@ -16,18 +16,6 @@ class Lacking:
 
 LACKING: Final = (
     Lacking(
-        "there is no MAP type; keep keys and values in a table or in arrays of structs",
-        "map map_concat map_contains_key map_entries map_filter map_from_arrays map_from_entries map_keys map_values "
-        "map_zip_with str_to_map transform_keys transform_values",
-    ),
-    Lacking(
-        "there is no VARIANT type; keep JSON as text",
-        "is_valid_variant is_variant_null parse_json schema_of_variant schema_of_variant_agg to_variant_object "
-        "try_parse_json try_variant_array_append try_variant_get try_variant_insert try_variant_set "
-        "variant_array_append variant_delete variant_explode variant_explode_outer variant_get variant_insert "
-        "variant_set variant_strip_nulls",
-    ),
-    Lacking(
         "an interval here is of months or of time; write make_ym_interval or make_dt_interval",
         "make_interval try_make_interval",
     ),
@@ -73,14 +61,6 @@ LACKING: Final = (
     Lacking(
         "a view has the same answer in every session; give the value as a column",
         "current_catalog current_database current_path current_schema current_user session_user user version",
-    ),
-    Lacking(
-        "the schema is to be written down: a view's columns have types before there are rows",
-        "schema_of_csv schema_of_json",
-    ),
-    Lacking(
-        "JSON and CSV are read before they come here, or by a Python function that @ev.function makes known",
-        "from_csv json_tuple to_csv",
     ),
     Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
     Lacking(

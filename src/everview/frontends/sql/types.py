@@ -30,9 +30,11 @@ from everview.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     Array,
     Decimal,
     Field,
+    MapType,
     Struct,
     Type,
 )
@@ -61,6 +63,7 @@ TYPES: dict[Any, Type] = {
     D.TEXT: STRING,
     D.BINARY: BINARY,
     D.VARBINARY: BINARY,
+    D.VARIANT: VARIANT,
     # Unsigned and wider integers of other dialects, in what holds them.
     D.UTINYINT: SMALLINT,
     D.USMALLINT: INTEGER,
@@ -92,13 +95,15 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
         return Struct(Field(part.name, type_of(part.args["kind"], context)) for part in inner)
     if isinstance(kind, exp.Interval) or kind == D.INTERVAL:
         return interval_of(node, context)[1]
+    if kind == D.MAP and len(inner) == 2:
+        return MapType(*(type_of(part, context) for part in inner))
     simple = TYPES.get(kind)
     if simple == TIME and [p.name for p in inner] == ["6"]:
         return TIME
     if simple is None or (inner and kind not in _LENGTHS):
         known = (
-            "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY "
-            "and STRUCT"
+            "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
+            "STRUCT, MAP and VARIANT"
         )
         raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
     return simple

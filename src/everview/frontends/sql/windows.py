@@ -11,6 +11,7 @@ from everview.errors import EverviewError
 from everview.frontends.sql.aggregates import any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.unordered import ordered, refuse_unordered
 from everview.frontends.sql.written import PICKED, RANKS, SqlCall, is_user, ordering, read
 from everview.later import Later
 from everview.operators.aggregate.registry import aggregate_of
@@ -35,9 +36,13 @@ def _window(node: exp.Window, site: Site) -> Expression:
         raise site.context.error("OVER follows an aggregate or a window function", node)
     inside = replace(site, windows=False, clause=f"the window function {written.name}")
     base = _base(node, site)
-    partition = tuple(untyped(expression(p, inside)) for p in base.args.get("partition_by") or ())
+    partition = tuple(
+        ordered(untyped(expression(p, inside)), "PARTITION BY", p, site.context)
+        for p in base.args.get("partition_by") or ()
+    )
     order = base.args.get("order")
     by = () if order is None else ordering(order.expressions, inside)
+    refuse_unordered((key.type for key, _ in by), "ORDER BY", node, site.context)
     frame = None if base.args.get("spec") is None else _frame(base.args["spec"], by, inside)
     return _over(written, partition, by, frame, inside)
 

@@ -316,6 +316,7 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
         }.items()
     ),
     AggregateFunction("skewness", "", "derived", "numbers", sql="skewness", says=_READ_WHOLE),
+    AggregateFunction("schema_of_variant_agg", "", "derived", sql="schema_of_variant_agg", says=_READ_WHOLE),
     AggregateFunction("kurtosis", "", "derived", "numbers", sql="kurtosis", says=_READ_WHOLE),
     AggregateFunction(
         "histogram_numeric", "", "derived", "numbers", sql="histogram_numeric",

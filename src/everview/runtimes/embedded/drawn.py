@@ -10,7 +10,7 @@ import datetime as dt
 import decimal
 from typing import Any
 
-from everview.types import Array, Decimal, Field, Schema, Struct, Type
+from everview.types import VARIANT, Array, Decimal, Field, MapType, Schema, Struct, Type, Variant
 
 VALUES: dict[str, tuple[Any, Any]] = {
     "BOOLEAN": (True, False),
@@ -60,6 +60,10 @@ def _of_type(type_: Type, number: int) -> Any:
         return [_of_type(type_.element, n) for n in range(number + 1)]
     if isinstance(type_, Struct):
         return {f.name: _value(f, number) for f in type_.fields}
+    if isinstance(type_, MapType):
+        return {_of_type(type_.key, n): _of_type(type_.value, n) for n in range(number + 1)}
+    if type_ == VARIANT:
+        return Variant.of({"a": number})
     if type_.sql not in VALUES:
         raise NothingDrawn(type_.sql)
     return VALUES[type_.sql][number]

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from everview.codes.dictionary import Dictionary
 from everview.errors import DefinitionError
 from everview.traces.store import State
-from everview.types import Array, Field, Schema, Struct
+from everview.types import COMPOSITE, Field, Schema
 from everview.types.widening import fits_in
 from everview.zset.batch import Batch
 
@@ -115,7 +115,7 @@ _ANEW = "keep the key as it was, or start anew in an empty directory"
 
 
 def _becomes(was: Field, now: Field) -> bool:
-    composite = isinstance(now.type, Array | Struct)
+    composite = isinstance(now.type, COMPOSITE)
     return was.type == now.type or (not composite and fits_in(was.type, now.type))
 
 

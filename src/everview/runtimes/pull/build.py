@@ -41,7 +41,7 @@ from everview.runtimes.pull.union import PullUnion
 from everview.runtimes.pull.values import PullValues
 from everview.scalars.expressions import Column, Expression, Literal, Now, moved, walk
 from everview.sources.protocol import Source
-from everview.types import Field, Schema, Struct, unknown_name
+from everview.types import Field, Schema, Struct, has_map, unknown_name
 
 # Subqueries become joins, and predicates go down to where they decide how much is read.
 PASSES: Final[tuple[Callable[[Plan], Plan], ...]] = (
@@ -221,5 +221,5 @@ def _check(plan: Plan) -> None:
         if any(isinstance(part, Now) for part in walk(expression)):
             raise DefinitionError(f"{expression} changes with time, which no source tells", hint=KEEP)
     for field in plan.schema.fields:
-        if isinstance(field.type, Struct):
+        if isinstance(field.type, Struct) or has_map(field.type):
             raise DefinitionError(f'column "{field.name}" is a {field.type}, which cannot be pulled', hint=KEEP)

@@ -35,7 +35,7 @@ from everview.operators.operator import ByKey, Layout
 from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
-from everview.types import NULL_WORD, TIMESTAMP, Array, Decimal, Field, Schema, Struct, Type
+from everview.types import COMPOSITE, NULL_WORD, TIMESTAMP, VARIANT, Decimal, Field, Schema, Type
 from everview.types.words import Matrix, Words
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class Coding:
 
 
 def is_hashed(type_: Type) -> bool:
-    """Is the code of a value the hash of its own bytes? That of a composite one is of its canonical bytes."""
-    return type_.interned and not isinstance(type_, (Array, Struct))
+    """Is the code of a value the hash of its own bytes? That of a composite one or a variant is of canonical bytes."""
+    return type_.interned and type_ != VARIANT and not isinstance(type_, COMPOSITE)
 
 
 def is_made(type_: Type) -> bool:

@@ -79,6 +79,23 @@ LATER: Final = (
         "get array_union array_intersect array_except arrays_overlap arrays_zip",
     ),
     LaterFamily(
+        "maps",
+        "map map_from_arrays map_from_entries map_concat str_to_map map_keys map_values map_entries map_value "
+        "map_contains_key map_size map_sorted",
+    ),
+    LaterFamily(
+        "variants",
+        "parse_json variant_json variant_at is_variant_null is_valid_variant schema_of_variant schema_of_variants "
+        "to_variant_object variant_entries variant_insert variant_set variant_array_append variant_strip_nulls "
+        "variant_delete",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "csv_text",
+        "from_csv to_csv",
+        of_columns=True,
+    ),
+    LaterFamily(
         "sequences",
         "sequence",
     ),
@@ -118,7 +135,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "json_text",
-        "from_json get_json_object json_array_length json_object_keys to_json",
+        "from_json get_json_object json_member json_array_length json_object_keys to_json",
         of_columns=True,
     ),
 )

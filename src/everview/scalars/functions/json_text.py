@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from everview.errors import BadPattern
 from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each, each_row
+from everview.types import VARIANT, Variant
+from everview.types.arrow import field_of_arrow
 
 _STEP: Final = re.compile(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+)\]")
 
@@ -85,17 +87,23 @@ def _part(text: str, steps: tuple[str | int, ...]) -> str | None:
 
 def _compact(value: Any) -> str:
     if isinstance(value, _Pairs):
-        return "{" + ",".join(f"{_quoted(key)}:{_compact(member)}" for key, member in value) + "}"
+        return "{" + ",".join(f"{quoted(key)}:{_compact(member)}" for key, member in value) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_compact, value)) + "]"
-    return _java(value) if isinstance(value, float) else _quoted(value) if isinstance(value, str) else json.dumps(value)
+    return (
+        java_float(value)
+        if isinstance(value, float)
+        else quoted(value)
+        if isinstance(value, str)
+        else json.dumps(value)
+    )
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _java(number: float, single: bool = False) -> str:
+def java_float(number: float, single: bool = False) -> str:
     """A finite float as Java writes it."""
     plain = decimal.Decimal(str(np.float32(number)) if single else repr(number))
     if plain == 0 or 1e-3 <= abs(number) < 1e7:
@@ -129,25 +137,33 @@ def _to_json(out: Kind, a: Value) -> Any:
     return each_row(out, lambda value: None if value is None else _json(value, kind), a)
 
 
-def _json(value: Any, kind: Kind) -> str:
-    """A value of an Arrow type as JSON; fields of structs that are NULL are left out."""
+def _json(value: Any, of: Kind) -> str:
+    """A value of an Arrow type or field as JSON; fields of structs that are NULL are left out."""
     if value is None:
         return "null"
+    kind = of.type if isinstance(of, pa.Field) else of
+    if kind == pa.binary() and isinstance(of, pa.Field) and field_of_arrow(of).type == VARIANT:
+        from everview.scalars.functions.variants import variant_json
+
+        return variant_json(Variant(value).value)
     if pa.types.is_struct(kind):
-        fields = ((f.name, value[f.name], f.type) for f in kind)
-        return "{" + ",".join(f"{_quoted(n)}:{_json(v, t)}" for n, v, t in fields if v is not None) + "}"
+        fields = ((f.name, value[f.name], f) for f in kind)
+        return "{" + ",".join(f"{quoted(n)}:{_json(v, t)}" for n, v, t in fields if v is not None) + "}"
     if pa.types.is_list(kind):
-        return "[" + ",".join(_json(item, kind.value_type) for item in value) + "]"
+        return "[" + ",".join(_json(item, kind.value_field) for item in value) + "]"
+    if pa.types.is_map(kind):
+        members = ((k if isinstance(k, str) else _json(k, kind.key_field), v) for k, v in value)
+        return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field)}" for k, v in members) + "}"
     match value:
         case bool() | int():
             return json.dumps(value)
         case float():
             endless = '"NaN"' if value != value else '"Infinity"' if value > 0 else '"-Infinity"'
-            return _java(value, kind.bit_width == 32) if math.isfinite(value) else endless
+            return java_float(value, kind.bit_width == 32) if math.isfinite(value) else endless
         case decimal.Decimal():
             return str(value)  # as Java's BigDecimal, with a power of ten for very small ones
         case bytes():
-            return _quoted(base64.b64encode(value).decode())
+            return quoted(base64.b64encode(value).decode())
         case dt.datetime() if value.tzinfo is None:
             return f'"{value.isoformat("T", "milliseconds")}"'
         case dt.datetime():
@@ -155,7 +171,7 @@ def _json(value: Any, kind: Kind) -> str:
         case dt.date():
             return f'"{value.isoformat()}"'
         case _:
-            return _quoted(value)
+            return quoted(value)
 
 
 def _early(value: dt.datetime) -> str:
@@ -198,6 +214,9 @@ def _fitted(value: Any, kind: Kind) -> Any:
         if not isinstance(value, list) or isinstance(value, _Pairs):
             raise _Unfit
         return [_fitted(item, kind.value_type) for item in value]
+    if pa.types.is_map(kind):
+        members = dict(_of(_Pairs, value))
+        return [(key, _fitted(member, kind.item_type)) for key, member in members.items()]
     if pa.types.is_string(kind):
         return value if isinstance(value, str) else _compact(value)
     if pa.types.is_boolean(kind):
@@ -246,9 +265,20 @@ def _decimal(value: Any, kind: Kind) -> decimal.Decimal:
     return number
 
 
+def _member(text: str, name: str) -> str | None:
+    """The last member of a name of an object, as text."""
+    try:
+        value = _read(text)
+    except (ValueError, RecursionError):
+        return None
+    found = dict(value).get(name) if isinstance(value, _Pairs) else None
+    return found if found is None or isinstance(found, str) else _compact(found)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "from_json": _from_json,
     "get_json_object": constant(1, _get),
+    "json_member": lambda out, a, name: each(out, _member, a, name),
     "json_array_length": lambda out, a: each(out, _length, a),
     "json_object_keys": lambda out, a: each(out, _keys, a),
     "to_json": _to_json,

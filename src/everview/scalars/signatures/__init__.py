@@ -13,12 +13,14 @@ from typing import Final
 
 from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
+from everview.scalars.signatures.maps import MAPS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
 from everview.scalars.signatures.printing import JSON, PRINTED
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
 from everview.scalars.signatures.times import TIMES
+from everview.scalars.signatures.variants import VARIANTS
 
 # By kind, as the reference shows them; operators have a page's section of their own.
 KINDS: Final[dict[str, Signatures]] = {
@@ -29,6 +31,8 @@ KINDS: Final[dict[str, Signatures]] = {
     "bytes and hashes": family(BYTES, BITMAPS),
     "dates and timestamps": family(MOMENTS, TIMES),
     "arrays and structs": COLLECTIONS,
+    "maps": MAPS,
+    "variants": VARIANTS,
 }
 SIGNATURES: Final[Signatures] = family(*KINDS.values())
 # Other names of the same functions, as SQL spells them.

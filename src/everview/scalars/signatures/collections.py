@@ -9,6 +9,7 @@ from everview.scalars import coercion
 from everview.scalars.coercion import coerced, implicit, is_integer, mismatch
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY, INTERVALS, MICROS, VOID, YEAR_MONTH
+from everview.scalars.signatures.maps import element_of_map
 from everview.scalars.signatures.rules import (
     Arguments,
     Rule,
@@ -20,7 +21,20 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, Array, Field, Struct, Type
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    Array,
+    Field,
+    MapType,
+    Struct,
+    Type,
+)
 
 
 def _array(name: str, arguments: Arguments) -> Typed:
@@ -43,8 +57,10 @@ def _element(name: str, array: Expression) -> Type:
     return array.type.element
 
 
-def _element_at(name: str, arguments: Arguments) -> Typed:
+def _element_at(name: str, arguments: Arguments) -> Typed | Expression:
     array, index = arguments
+    if isinstance(array.type, MapType):
+        return element_of_map(name, arguments)
     return Typed((array, narrowed(index, name)), _element(name, array), True)
 
 
@@ -57,6 +73,13 @@ def _over_array(gives: Type | None = None, nullable: bool | None = None) -> Rule
         return Typed((arguments[0], *rest), gives or arguments[0].type, nullable)
 
     return rule
+
+
+def _size(name: str, arguments: Arguments) -> Typed | Expression:
+    (value,) = arguments
+    if isinstance(value.type, MapType) and name == "size":
+        return Call("map_size", arguments, INTEGER, value.nullable)
+    return _over_array(INTEGER)(name, arguments)
 
 
 def _flat(name: str, arguments: Arguments) -> Typed:
@@ -209,10 +232,10 @@ COLLECTIONS: Final[Signatures] = family(
     signed("array_sort", 1, 1, _over_array(), "array", "NULL last", "d"),
     signed("array", 0, None, _array, "any"),
     signed("array_contains", 2, 2, _contained, "array, value", "NULL when nothing equals and an element is NULL"),
-    signed("size", 1, 1, _over_array(INTEGER), "array", "NULL for NULL", size="cardinality array_size"),
+    signed("size", 1, 1, _size, "array or map", "NULL for NULL", size="cardinality array_size"),
     signed(
-        *("element_at try_element_at", 2, 2, _element_at, "array, index"),
-        "from 1, negative from the end; beyond raises, or is NULL with `try_`; 0 always raises",
+        *("element_at try_element_at", 2, 2, _element_at, "array, index, or map, key"),
+        "from 1, negative from the end; beyond raises, or is NULL with `try_`; 0 raises; NULL for a key that is not there",
     ),
     signed("sort_array", 1, 2, _over_array(), "array [, ascending]", "NULL first, last when descending", "d"),
     signed("array_distinct", 1, 1, _over_array(), "array", "", "d"),

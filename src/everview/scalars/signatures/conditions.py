@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from everview.scalars.coercion import FRACTIONS, implicit
+from everview.scalars.coercion import FRACTIONS, implicit, mismatch
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.kinds import VOID
 from everview.scalars.signatures.rules import (
@@ -19,12 +19,20 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT
+from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, has_map
 
 
 def _compared(name: str, arguments: Arguments) -> Typed:
     operands = alike(name, arguments)
+    refuse_maps(name, operands)
     return Typed(operands, BOOLEAN)
+
+
+def refuse_maps(name: str, arguments: Arguments) -> None:
+    """Refuse values that have no order, and no equality: maps and variants, as Spark does."""
+    wrong = next((a.type for a in arguments if has_map(a.type)), None)
+    if wrong is not None:
+        raise mismatch(name, (wrong,), "compare map_entries(m), or to_json(v); maps and variants are not compared")
 
 
 def _null_safe(name: str, arguments: Arguments) -> Typed:
@@ -33,6 +41,8 @@ def _null_safe(name: str, arguments: Arguments) -> Typed:
 
 def _least(name: str, arguments: Arguments) -> Typed:
     operands = widest(name, arguments)
+    if name != "coalesce":
+        refuse_maps(name, operands)
     return Typed(operands, operands[0].type, all(a.nullable for a in operands))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from everview.errors import shown
 from everview.later import Later
 from everview.scalars.coercion import (
     FRACTIONS,
@@ -13,16 +15,18 @@ from everview.scalars.coercion import (
     coerced,
     decimal_of,
     implicit,
+    is_integer,
     is_number,
     is_simple,
     mismatch,
 )
 from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.scalars.signatures.rules import Arguments, Signatures, Typed, family, operand, signed, takes
+from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, operand, signed, takes
 from everview.types import (
     BINARY,
     BOOLEAN,
+    COMPOSITE,
     DATE,
     INTEGER,
     INTERVALS,
@@ -30,19 +34,25 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     Array,
     Decimal,
     Field,
+    MapType,
     Schema,
     Struct,
     Type,
     parse_type,
+    parts_of_type,
 )
 
 if TYPE_CHECKING:
+    from everview.scalars.inferred import csv_schema, json_schema
     from everview.scalars.number_formats import NumberFormat, number_format
 else:
     number_format = Later("everview.scalars.number_formats", "number_format")
+    csv_schema = Later("everview.scalars.inferred", "csv_schema")
+    json_schema = Later("everview.scalars.inferred", "json_schema")
 
 
 def _literal(name: str, form: Expression) -> str:
@@ -106,8 +116,13 @@ def _format_string(name: str, arguments: Arguments) -> Typed:
 
 def _to_json(name: str, arguments: Arguments) -> Typed:
     (a,) = arguments
-    if not isinstance(a.type, (Struct, Array)):
-        raise mismatch(name, (a.type,), "it takes a struct or an array")
+    if a.type == VARIANT:
+        return Typed(arguments, STRING)
+    if not isinstance(a.type, COMPOSITE):
+        raise mismatch(name, (a.type,), "it takes a struct, an array, a map or a variant")
+    wrong = _keys_not_written(a.type)
+    if wrong is not None:
+        raise mismatch(name, (wrong,), "the keys of a map are written if they are text, whole numbers or truth values")
     return Typed((coerced(a, _of_json(a.type)),), STRING)
 
 
@@ -117,19 +132,39 @@ def _of_json(type_: Type) -> Type:
         return Array(_of_json(type_.element))
     if isinstance(type_, Struct):
         return Struct(Field(f.name, _of_json(f.type), f.nullable) for f in type_.fields)
+    if isinstance(type_, MapType):
+        return MapType(type_.key, _of_json(type_.value))
     return STRING if type_ == TIME or type_ in INTERVALS else type_
 
 
-def _from_json(name: str, arguments: Arguments) -> Typed:
+def _to_json_or_variant(name: str, arguments: Arguments) -> Typed | Expression:
+    (a,) = arguments
+    typed = _to_json(name, arguments)
+    return Call("variant_json", typed.arguments, STRING, a.nullable) if a.type == VARIANT else typed
+
+
+def _keys_not_written(type_: Type) -> Type | None:
+    """A map inside of a type whose keys have no text in JSON."""
+    if isinstance(type_, MapType) and not (is_integer(type_.key) or type_.key in (STRING, BOOLEAN)):
+        return type_
+    return next((wrong for part in parts_of_type(type_) if (wrong := _keys_not_written(part)) is not None), None)
+
+
+def _schema(plain: str) -> Type:
+    if re.match(r"(?i)(array|struct|map)\s*<|variant$", plain):
+        return parse_type(plain)
+    return Struct(Field(field.name, field.type) for field in Schema.parse(plain).fields)
+
+
+def _from_json(name: str, arguments: Arguments) -> Typed | Expression:
     """A struct by ``'a INT, b DOUBLE'``, or the type that is written."""
     text, written = implicit(arguments[0], STRING, name), arguments[1]
     if not isinstance(written, Literal) or not isinstance(written.value, str):
         raise mismatch(name, (written.type,), "its schema is a literal, such as 'a INT, b DOUBLE'")
     plain = written.value.strip()
-    if re.match(r"(?i)(array|struct)\s*<", plain):
-        type_ = parse_type(plain)
-    else:
-        type_ = Struct(Field(field.name, field.type) for field in Schema.parse(plain).fields)
+    type_ = _schema(plain)
+    if type_ == VARIANT:
+        return Call("try_parse_json", (text,), VARIANT, True)
     wrong = _unreadable(type_)
     if wrong is not None:
         raise mismatch(name, (wrong,), "read it as STRING, and cast it")
@@ -137,12 +172,50 @@ def _from_json(name: str, arguments: Arguments) -> Typed:
 
 
 def _unreadable(type_: Type) -> Type | None:
-    """A type inside of another that JSON is not read as."""
-    if isinstance(type_, Array):
-        return _unreadable(type_.element)
-    if isinstance(type_, Struct):
-        return next((wrong for f in type_.fields if (wrong := _unreadable(f.type)) is not None), None)
+    """A type inside of another that JSON is not read as; the keys of a map are texts."""
+    if isinstance(type_, MapType) and type_.key != STRING:
+        return type_
+    if isinstance(type_, COMPOSITE):
+        return next((wrong for part in parts_of_type(type_) if (wrong := _unreadable(part)) is not None), None)
     return None if is_number(type_) or type_ in (STRING, BOOLEAN) else type_
+
+
+def _schema_of(inferred: Callable[[str], str]) -> Rule:
+    """The schema of a text that is written down; of a column it would not be known before there are rows."""
+
+    def rule(name: str, arguments: Arguments) -> Expression:
+        (text,) = arguments
+        if not isinstance(text, Literal) or not isinstance(text.value, str):
+            raise mismatch(name, (text.type,), "write an example as a text: columns have types before there are rows")
+        try:
+            return Literal(inferred(text.value), STRING)
+        except ValueError:
+            raise mismatch(name, (text.type,), f"{shown(text.value)} is no JSON") from None
+
+    return rule
+
+
+def _from_csv(name: str, arguments: Arguments) -> Typed:
+    text, written = implicit(arguments[0], STRING, name), arguments[1]
+    if not isinstance(written, Literal) or not isinstance(written.value, str):
+        raise mismatch(name, (written.type,), "its schema is a literal, such as 'a INT, b DOUBLE'")
+    plain = written.value.strip()
+    type_ = _schema(plain)
+    fields = type_.fields if isinstance(type_, Struct) else ()
+    wrong = next((f.type for f in fields if not is_simple(f.type)), None) if fields else type_
+    if wrong is not None:
+        raise mismatch(name, (wrong,), "read it as STRING, and cast it")
+    return Typed((text, Literal(plain, STRING)), type_, text.nullable)
+
+
+def _to_csv(name: str, arguments: Arguments) -> Typed:
+    (a,) = arguments
+    if not isinstance(a.type, Struct):
+        raise mismatch(name, (a.type,), "it takes a struct")
+    wrong = next((f.type for f in a.type.fields if not is_simple(f.type) and f.type != VOID), None)
+    if wrong is not None:
+        raise mismatch(name, (wrong,), "its fields are numbers, text, truth values and moments")
+    return Typed(arguments, STRING, True)
 
 
 _FORMAT: Final = (
@@ -175,5 +248,16 @@ JSON: Final[Signatures] = family(
             "d",
         ),
     ),
-    signed("to_json", 1, 1, _to_json, "struct or array", "without fields that are NULL; no options", "d"),
+    signed(
+        *("to_json", 1, 1, _to_json_or_variant, "struct, array, map or variant"),
+        *("without fields that are NULL; no options", "d"),
+    ),
+    signed("json_member", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of json_tuple
+    signed("schema_of_json", 1, 1, _schema_of(json_schema), "literal text", "the schema that from_json takes", "d"),
+    signed("schema_of_csv", 1, 1, _schema_of(csv_schema), "literal text", "the schema that from_csv takes", "d"),
+    signed(
+        *("from_csv", 2, 2, _from_csv, "text, literal schema"),
+        *("a struct such as `'a INT, b STRING'`; a field that does not fit is NULL; no options", "d"),
+    ),
+    signed("to_csv", 1, 1, _to_csv, "struct", "no options", "d"),
 )

@@ -21,7 +21,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INTEGER, STRING, Array, Struct, Type
+from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, INTEGER, STRING, Array, MapType, Struct, Type
 
 
 def _concat(name: str, arguments: Arguments) -> Typed | Expression:
@@ -226,6 +226,8 @@ def _spelled(type_: Type) -> str:
         return f"array<{_spelled(type_.element)}>"
     if isinstance(type_, Struct):
         return f"struct<{','.join(f'{f.name}:{_spelled(f.type)}' for f in type_.fields)}>"
+    if isinstance(type_, MapType):
+        return f"map<{_spelled(type_.key)},{_spelled(type_.value)}>"
     return {"integer": "int"}.get(type_.sql.lower(), type_.sql.lower())
 
 

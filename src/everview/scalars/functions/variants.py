@@ -1,0 +1,523 @@
+"""Functions of variants: JSON read and written, parts by a path, parts changed, and casts from and to other types.
+
+Each different variant is looked at once. A cast goes by the kind of the value inside: numbers as numbers are cast,
+text as text is.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+import re
+import uuid
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes.rows import python_values
+from everview.errors import BadPattern, EverviewError
+from everview.scalars.functions.json_text import java_float, quoted
+from everview.scalars.functions.kernel import Checked, Failed, Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.shapes import merged, shape_of, spelled
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    Array,
+    Decimal,
+    MapType,
+    Struct,
+    Type,
+    Variant,
+    type_of_arrow,
+)
+from everview.types.variants import Single
+
+Step = str | int
+_STEP: Final = re.compile(r"\.([^.\[\]'\"]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
+_DIGITS: Final = 38
+ABSENT: Final = object()  # in the place of a value where there is NULL, not a null of a variant
+
+
+# -- JSON
+
+
+class _Repeated(ValueError):
+    """Raised by an object with a key twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _Repeated
+    return members
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _fraction(text: str) -> Any:
+    """A number with a point is a decimal, unless it has a power of ten or more digits than there are."""
+    if "e" in text.lower():
+        return float(text)
+    number = decimal.Decimal(text)
+    _, digits, exponent = number.as_tuple()
+    fits = isinstance(exponent, int) and len(digits) <= _DIGITS and -exponent <= _DIGITS
+    return number if fits else float(text)
+
+
+def _whole(text: str) -> Any:
+    number = int(text)
+    if -(1 << 63) <= number < 1 << 63:
+        return number
+    return decimal.Decimal(text) if len(text.lstrip("-")) <= _DIGITS else float(text)
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_once, parse_float=_fraction, parse_int=_whole, parse_constant=_no_constant
+)
+
+
+def _parsed(text: str) -> bytes:
+    try:
+        return Variant.of(_DECODER.raw_decode(text.lstrip(" \t\r\n"))[0]).raw
+    except _Repeated:
+        raise Failed("an object has a key twice") from None
+    except (ValueError, RecursionError, EverviewError):
+        raise Failed("it is no JSON") from None
+
+
+def variant_json(value: Any) -> str:
+    """A value of a variant as JSON."""
+    match value:
+        case None:
+            return "null"
+        case dict():
+            return "{" + ",".join(f"{quoted(k)}:{variant_json(v)}" for k, v in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(variant_json, value)) + "]"
+        case bool() | int():
+            return json.dumps(value)
+        case float():
+            text = scalar_text(value)
+            return text if math.isfinite(value) else f'"{text}"'
+        case decimal.Decimal():
+            return scalar_text(value)
+        case dt.datetime() if value.tzinfo is not None:
+            return f'"{_moment(value)}+00:00"'
+        case _:
+            return quoted(scalar_text(value))
+
+
+def scalar_text(value: Any) -> str:
+    """A value of a variant without parts as text."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            if math.isfinite(value):
+                return java_float(value, isinstance(value, Single))
+            return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+        case decimal.Decimal():
+            return f"{_stripped(value):f}"
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dt.datetime():
+            return _moment(value)
+        case _:
+            return str(value)
+
+
+def _moment(value: dt.datetime) -> str:
+    value = value.astimezone(dt.UTC) if value.tzinfo else value
+    whole = f"{value.year:04}-{value.month:02}-{value.day:02} {value.hour:02}:{value.minute:02}:{value.second:02}"
+    return whole + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
+
+
+def _stripped(value: decimal.Decimal) -> decimal.Decimal:
+    """A decimal without zeros at the end of its fraction."""
+    if value == 0:
+        return decimal.Decimal(0)
+    with decimal.localcontext(decimal.Context(prec=80)):
+        short = value.normalize()
+        return short if short != short.to_integral_value() else short.quantize(decimal.Decimal(1))
+
+
+# -- paths
+
+
+@cache
+def steps_of(path: str) -> tuple[Step, ...]:
+    """The keys and places of a path such as ``$.a[0]['b c']``."""
+    steps: list[Step] = []
+    at = 1
+    while path.startswith("$") and at < len(path):
+        found = _STEP.match(path, at)
+        if found is None:
+            break
+        name, place, single, double = found.groups()
+        steps.append(int(place) if place is not None else next(k for k in (name, single, double) if k is not None))
+        at = found.end()
+    if not path.startswith("$") or at < len(path):
+        raise BadPattern(f"{path!r} is no path into a variant", hint="write it as in $.a.b[0] or $['a b']")
+    return tuple(steps)
+
+
+def _part(value: Any, steps: tuple[Step, ...]) -> Any:
+    """The part at a path; `ABSENT` where there is none."""
+    for step in steps:
+        if isinstance(step, str):
+            value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
+        else:
+            value = value[step] if isinstance(value, list) and step < len(value) else ABSENT
+        if value is ABSENT:
+            return ABSENT
+    return value
+
+
+def _at(out: Kind, a: Value, path: Value) -> Any:
+    steps = steps_of(path.as_py())
+
+    def part(raw: bytes) -> bytes | None:
+        value = _part(Variant(raw).value, steps)
+        return None if value is ABSENT else Variant.of(value).raw
+
+    return each(out, part, a)
+
+
+# -- changes
+
+
+def _placed(value: Any, steps: tuple[Step, ...], new: Any, inserts: bool, creates: bool) -> Any:
+    """A value with another at a path: inserted where there is none, or in place of what is there."""
+    if not steps:
+        if inserts:
+            raise Failed("there is a value at the path already")
+        return new
+    step, rest = steps[0], steps[1:]
+    if value is ABSENT:
+        value = {} if isinstance(step, str) else []
+    if isinstance(step, str):
+        if not isinstance(value, dict):
+            raise Failed("the path leads into a value that is no object")
+        return _with_member(value, step, rest, new, inserts, creates)
+    if not isinstance(value, list):
+        raise Failed("the path leads into a value that is no array")
+    return _with_element(value, step, rest, new, inserts, creates)
+
+
+def _with_member(
+    value: dict[str, Any], key: str, rest: tuple[Step, ...], new: Any, inserts: bool, creates: bool
+) -> dict[str, Any]:
+    if key not in value and not creates:
+        return value
+    if not rest and inserts and key in value:
+        raise Failed("there is a value at the path already")
+    inner = value.get(key, ABSENT)
+    return {**value, key: new if not rest else _placed(inner, rest, new, inserts, creates)}
+
+
+def _with_element(
+    value: list[Any], place: int, rest: tuple[Step, ...], new: Any, inserts: bool, creates: bool
+) -> list[Any]:
+    if place >= len(value):
+        if not creates:
+            return value
+        added = new if not rest else _placed(ABSENT, rest, new, inserts, creates)
+        return [*value, *([None] * (place - len(value))), added]
+    if not rest and inserts:
+        return [*value[:place], new, *value[place:]]
+    inner = new if not rest else _placed(value[place], rest, new, inserts, creates)
+    return [*value[:place], inner, *value[place + 1 :]]
+
+
+def _changed(change: Callable[..., Any]) -> Callable[..., bytes]:
+    """A function of the bytes of a variant, of one of its values."""
+
+    def run(raw: bytes, *rest: Any) -> bytes:
+        return Variant.of(change(Variant(raw).value, *rest)).raw
+
+    return run
+
+
+def _insert(value: Any, path: str, new: bytes) -> Any:
+    return _placed(value, _inner_steps(path), Variant(new).value, True, True)
+
+
+def _set(value: Any, path: str, new: bytes, creates: bool = True) -> Any:
+    return _placed(value, _inner_steps(path), Variant(new).value, False, creates)
+
+
+def _inner_steps(path: str) -> tuple[Step, ...]:
+    """The steps of a path to a part of a variant."""
+    steps = steps_of(path)
+    if not steps:
+        raise BadPattern("the path $ is the whole variant", hint="name a part of it, such as $.a")
+    return steps
+
+
+def _append(value: Any, path: str, new: bytes) -> Any:
+    steps = steps_of(path)
+    there = _part(value, steps)
+    if there is ABSENT:
+        return value
+    if not isinstance(there, list):
+        raise Failed("the value at the path is no array")
+    longer = [*there, Variant(new).value]
+    return _placed(value, steps, longer, False, True) if steps else longer
+
+
+def _deleted(value: Any, path: str | None) -> Any:
+    if path is None:
+        return value
+    return _without(value, _inner_steps(path))
+
+
+def _without(value: Any, steps: tuple[Step, ...]) -> Any:
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str) and isinstance(value, dict) and step in value:
+        if not rest:
+            return {k: v for k, v in value.items() if k != step}
+        return {**value, step: _without(value[step], rest)}
+    if isinstance(step, int) and isinstance(value, list) and step < len(value):
+        inner = [] if not rest else [_without(value[step], rest)]
+        return [*value[:step], *inner, *value[step + 1 :]]
+    return value
+
+
+def _delete(out: Kind, a: Value, *paths: Value) -> Any:
+    def run(raw: bytes | None, *given: str | None) -> bytes | None:
+        if raw is None:
+            return None
+        value = Variant(raw).value
+        for path in given:
+            value = _deleted(value, path)
+        return Variant.of(value).raw
+
+    return each_row(out, run, a, *paths)
+
+
+def _full(value: Any, arrays: bool = True) -> Any:
+    """A value without members that are null and, unless they are to stay, without such elements."""
+    if isinstance(value, dict):
+        return {k: _full(v, arrays) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [_full(v, arrays) for v in value if v is not None or not arrays]
+    return value
+
+
+# -- shapes and entries
+
+
+def _shapes(values: list[bytes | None]) -> str | None:
+    held = [shape_of(Variant(raw).value) for raw in values if raw is not None]
+    if not held:
+        return None
+    shape = held[0]
+    for other in held[1:]:
+        shape = merged(shape, other)
+    return spelled(shape)
+
+
+def _entries(raw: bytes) -> list[dict[str, Any]]:
+    value = Variant(raw).value
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    else:
+        pairs = [(None, part) for part in value] if isinstance(value, list) else []
+    return [{"pos": pos, "key": key, "value": Variant.of(part).raw} for pos, (key, part) in enumerate(pairs)]
+
+
+# -- casts
+
+
+def to_variant(value: Value, type_: Type) -> Value:
+    """A column of any type as variants."""
+    held = python_values(type_, value)
+    return pa.array([None if v is None else Variant.of(inside(v, type_)).raw for v in held], pa.binary())
+
+
+def inside(value: Any, type_: Type) -> Any:
+    """A value of a type as one inside of a variant."""
+    if value is None:
+        return None
+    match type_:
+        case Array(element):
+            return [inside(v, element) for v in value]
+        case Struct(fields):
+            return {f.name: inside(value[f.name], f.type) for f in fields}
+        case MapType(_, item):
+            return {k: inside(v, item) for k, v in value.items()}
+        case _:
+            if isinstance(value, Variant):
+                return value.value
+            return Single(value) if type_ == FLOAT else value
+
+
+def from_variant(value: Value, to: Type) -> Any:
+    """Variants as another type; a null inside is NULL."""
+    coded = value.dictionary_encode()
+    held = [Variant(raw).value for raw in coded.dictionary.to_pylist()]
+    made, failed = _cast(held, to)
+    places = coded.indices
+    array = made.take(places)
+    mask = np.zeros(len(places), bool)
+    known = places.is_valid().to_numpy(zero_copy_only=False)
+    mask[known] = failed[places.drop_null().to_numpy()]
+    return Checked(array, mask, f"the variant is no {to}") if mask.any() else array
+
+
+def _cast(values: list[Any], to: Type) -> tuple[Value, Any]:
+    """Values as a column of a type, and which of them are none of it."""
+    failed = np.zeros(len(values), bool)
+    if to == VARIANT:
+        return pa.array([None if v is ABSENT else Variant.of(v).raw for v in values], pa.binary()), failed
+    values = [None if v is ABSENT else v for v in values]
+    match to:
+        case Array(element):
+            return _cast_lists(values, to, element, failed)
+        case MapType(_, item):
+            return _cast_maps(values, to, item, failed)
+        case Struct():
+            return _cast_structs(values, to, failed)
+        case _:
+            return _cast_scalars(values, to, failed)
+
+
+def _good(values: list[Any], kind: type, failed: Any) -> list[Any]:
+    """The values of a Python type, None for others, which fail unless they are null."""
+    for place, value in enumerate(values):
+        failed[place] = value is not None and not isinstance(value, kind)
+    return [value if isinstance(value, kind) else None for value in values]
+
+
+def _offsets(parts: list[Any]) -> Any:
+    return np.cumsum([0, *(0 if part is None else len(part) for part in parts)]).astype(np.int32)
+
+
+def _parents(offsets: Any) -> Any:
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def _cast_lists(values: list[Any], to: Array, element: Type, failed: Any) -> tuple[Value, Any]:
+    parts = _good(values, list, failed)
+    offsets = _offsets(parts)
+    inner, bad = _cast([item for part in parts if part is not None for item in part], element)
+    failed[_parents(offsets)[bad]] = True
+    mask: Any = pa.array([part is None for part in parts], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets), inner, type=to.arrow, mask=mask), failed
+
+
+def _cast_maps(values: list[Any], to: MapType, item: Type, failed: Any) -> tuple[Value, Any]:
+    parts = _good(values, dict, failed)
+    offsets = _offsets(parts)
+    members = [pair for part in parts if part is not None for pair in part.items()]
+    inner, bad = _cast([value for _, value in members], item)
+    failed[_parents(offsets)[bad]] = True
+    mask: Any = pa.array([part is None for part in parts], pa.bool_())
+    keys = pa.array([key for key, _ in members], pa.string())
+    arrow: Any = to.arrow
+    return pa.MapArray.from_arrays(pa.array(offsets), keys, inner, type=arrow, mask=mask), failed
+
+
+def _cast_structs(values: list[Any], to: Struct, failed: Any) -> tuple[Value, Any]:
+    parts = _good(values, dict, failed)
+    columns: list[Value] = []
+    for f in to.fields:
+        column, bad = _cast([ABSENT if part is None else part.get(f.name, ABSENT) for part in parts], f.type)
+        failed |= bad
+        columns.append(column)
+    mask: Any = pa.array([part is None for part in parts], pa.bool_())
+    arrow: Any = to.arrow
+    return pa.StructArray.from_arrays(columns, fields=list(arrow), mask=mask), failed
+
+
+def _cast_scalars(values: list[Any], to: Type, failed: Any) -> tuple[Value, Any]:
+    from everview.scalars.casts import convert, is_converted
+
+    kinds: dict[Type, list[int]] = {}
+    plain = [_stripped(v) if isinstance(v, decimal.Decimal) else v for v in values]
+    if to == STRING:
+        plain = [variant_json(v) if isinstance(v, (dict, list)) else v for v in plain]
+    for place, value in enumerate(plain):
+        if value is None:
+            continue
+        if isinstance(value, (dict, list, uuid.UUID, dt.time)):
+            failed[place] = True
+            continue
+        kind = _kind(value)
+        kinds.setdefault(kind, []).append(place)
+    parts: list[Value] = [pa.nulls(1, to.arrow)]
+    order = np.zeros(len(values), np.int64)
+    total = 1
+    for kind, places in kinds.items():
+        if not is_converted(kind, to):
+            failed[places] = True
+            continue
+        made = convert(pa.array([plain[place] for place in places], kind.arrow), kind, to)
+        if isinstance(made, Checked):
+            failed[np.array(places)[made.failed]] = True
+            made = made.value
+        parts.append(made)
+        order[places] = total + np.arange(len(places))
+        total += len(places)
+    return pa.concat_arrays(parts).take(pa.array(order)), failed
+
+
+_KINDS: Final[tuple[tuple[type, Type], ...]] = (
+    (bool, BOOLEAN),
+    (int, BIGINT),
+    (Single, FLOAT),
+    (float, DOUBLE),
+    (str, STRING),
+    (bytes, BINARY),
+    (dt.datetime, TIMESTAMP),
+    (dt.date, DATE),
+)
+
+
+def _kind(value: Any) -> Type:
+    """The type of a value of a variant that has no parts."""
+    if isinstance(value, decimal.Decimal):
+        _, digits, exponent = value.as_tuple()
+        assert isinstance(exponent, int), "a variant has no decimal that is no number"
+        return Decimal(max(len(digits), -exponent), -exponent)
+    return next(type_ for kind, type_ in _KINDS if isinstance(value, kind))
+
+
+# -- the table
+
+
+def _object(out: Kind, a: Value) -> Any:
+    return to_variant(a, type_of_arrow(a.type))
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "parse_json": lambda out, a: each(out, _parsed, a),
+    "variant_json": lambda out, a: each(out, lambda raw: variant_json(Variant(raw).value), a),
+    "variant_at": constant(1, _at),
+    "is_variant_null": lambda out, a: each_row(out, lambda raw: raw is not None and Variant(raw).value is None, a),
+    "is_valid_variant": lambda out, a: each(out, lambda raw: True, a),
+    "schema_of_variant": lambda out, a: each(out, lambda raw: spelled(shape_of(Variant(raw).value)), a),
+    "schema_of_variants": lambda out, a: each(out, _shapes, a),
+    "to_variant_object": _object,
+    "variant_entries": lambda out, a: each(out, _entries, a),
+    "variant_insert": lambda out, *given: each(out, _changed(_insert), *given),
+    "variant_set": lambda out, *given: each(out, _changed(_set), *given),
+    "variant_array_append": lambda out, *given: each(out, _changed(_append), *given),
+    "variant_strip_nulls": lambda out, *given: each(out, _changed(_full), *given),
+    "variant_delete": _delete,
+}

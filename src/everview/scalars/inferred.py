@@ -1,0 +1,95 @@
+"""Schemas of JSON and CSV texts that are written down: the types that Spark infers of one example.
+
+>>> json_schema('{"b": [1, 2.5], "a": null}'), csv_schema("1,abc,2020-01-01")
+('STRUCT<a: STRING, b: ARRAY<DOUBLE>>', 'STRUCT<_c0: INT, _c1: STRING, _c2: DATE>')
+"""
+
+from __future__ import annotations
+
+import csv
+import decimal
+import json
+import re
+from typing import Any, Final
+
+from everview.scalars.shapes import Shape, merged, spelled
+
+_STRING: Final = Shape("STRING")
+_VOID: Final = Shape("VOID")
+_PATTERNS: Final[tuple[tuple[str, str], ...]] = (
+    (r"[+-]?\d{1,9}", "INT"),
+    (r"[+-]?\d{1,18}", "BIGINT"),
+    (r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|NaN|-?Inf(inity)?", "DOUBLE"),
+    (r"\d{4}-\d{2}-\d{2}", "DATE"),
+    (r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?", "TIMESTAMP"),
+    (r"(?i:true|false)", "BOOLEAN"),
+)
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(name)
+
+
+def json_schema(text: str) -> str:
+    """The schema of a JSON text; raises `ValueError` if it is none."""
+    value = json.JSONDecoder(parse_constant=_refused).raw_decode(text.strip())[0]
+    shape = _finished(_json(value))
+    return spelled(shape if shape is not None else Shape("STRUCT"))
+
+
+def _json(value: Any) -> Shape:
+    match value:
+        case None:
+            return _VOID
+        case bool():
+            return Shape("BOOLEAN")
+        case int():
+            small = -(1 << 63) <= value < 1 << 63
+            return Shape("BIGINT") if small else _large(value)
+        case float():
+            return Shape("DOUBLE")
+        case dict():
+            return Shape("STRUCT", tuple((key, _json(value[key])) for key in sorted(value)))
+        case list():
+            element = _VOID
+            for part in value:
+                element = merged(element, _json(part), "STRING")
+            return Shape("ARRAY", (("element", element),))
+        case _:
+            return _STRING
+
+
+def _large(value: int) -> Shape:
+    digits = len(str(abs(value)))
+    return Shape("DECIMAL", digits=(digits, 0)) if digits <= 38 else Shape("DOUBLE")
+
+
+def _finished(shape: Shape) -> Shape | None:
+    """The shape with text for what was only null; None for a struct without fields."""
+    if shape == _VOID:
+        return _STRING
+    if shape.name == "STRUCT":
+        parts = tuple((n, done) for n, s in shape.parts if (done := _finished(s)) is not None)
+        return Shape("STRUCT", parts) if parts else None
+    if shape.name == "ARRAY":
+        element = _finished(shape.parts[0][1])
+        return None if element is None else Shape("ARRAY", (("element", element),))
+    return shape
+
+
+def csv_schema(text: str) -> str:
+    """The schema of a line of CSV."""
+    cells = next(csv.reader([text], escapechar="\\"), [])
+    return spelled(Shape("STRUCT", tuple((f"_c{place}", _cell(cell)) for place, cell in enumerate(cells))))
+
+
+def _cell(cell: str) -> Shape:
+    for pattern, name in _PATTERNS:
+        if re.fullmatch(pattern, cell):
+            if name == "INT" or not re.fullmatch(r"[+-]?\d+", cell):
+                return Shape(name)
+            number = decimal.Decimal(cell)
+            if -(1 << 31) <= number < 1 << 31:
+                return Shape("INT")
+            return Shape("BIGINT") if -(1 << 63) <= number < 1 << 63 else _large(int(cell))
+    return _STRING

@@ -96,10 +96,9 @@ class Delivery:
             return -1
 
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
-        held = engine.run.view(view)
-        return (
-            held.to_arrow() if len(held.contents()) <= FEW else read(self._spark, self._state, view, epoch=engine.epoch)
-        )
+        if engine.rows_of(view) <= FEW:
+            return engine.run.view(view).to_arrow()
+        return read(self._spark, self._state, view, epoch=engine.epoch)
 
 
 def read(spark: SparkSession, state: Path, view: str, **options: int) -> DataFrame:

@@ -369,8 +369,9 @@ class Pipeline(Closing):
     def view(self, name: str) -> DataFrame:
         """The rows of a view now, each as often as its weight."""
         with self._lock:
-            view = self._state.engine().run.view(name)
-            if len(view.contents()) <= FEW:
+            engine = self._state.engine()
+            view = engine.run.view(name)
+            if engine.rows_of(name) <= FEW:
                 return self.spark.createDataFrame(view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 

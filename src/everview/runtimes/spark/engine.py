@@ -9,6 +9,7 @@ everything goes on from the same moment.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -40,6 +41,8 @@ from everview.runtimes.spark.evolving import (
     nothing_fed,
 )
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.spark.sweeping import Sweep, referring, writing
+from everview.runtimes.spark.wire import ARROW, SCHEMA, RowKind, edit_of, error_of, from_batches, to_batches
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
@@ -49,6 +52,8 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
+ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
@@ -107,6 +112,7 @@ class Engine(Closing):
         self.durable: Durable = self.run.durable
         self.path = str(self.store.path)
         self.uncertain_here = False
+        self.alone = ALONE
 
     @staticmethod
     def exists(path: str) -> bool:
@@ -152,6 +158,11 @@ class Engine(Closing):
         return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
 
     @property
+    def divisions(self) -> int:
+        """By how many the codes of values are divided where tasks write them."""
+        return self.durable.divisions
+
+    @property
     def offsets(self) -> Mapping[str, Any]:
         return self.store.manifest.offsets
 
@@ -161,7 +172,28 @@ class Engine(Closing):
 
     @property
     def trace_rows(self) -> int:
-        return sum(len(trace.before) for trace, _, _ in self.run.state)
+        return self.rows_by_trace.total()
+
+    @property
+    def _ordered_by_value(self) -> int:
+        """The rows of traces in the order of values, which whoever reads them must have in memory."""
+        slices, state = self.store.manifest.slices, self.run.state
+        keys = {(name, shard) for trace, name, shard in state if trace.order is not None}
+        return sum(entry.ref.rows for key in keys for entry in slices.get(key, ()))
+
+    @property
+    def rows_by_trace(self) -> Counter[str]:
+        """The rows of every trace, on all shards; what is not loaded is counted as the store lists it."""
+        rows, slices = Counter[str](), self.store.manifest.slices
+        for trace, name, shard in self.run.state:
+            stored = slices.get((name, shard), ())
+            rows[name] += len(trace.before) if trace.is_loaded else sum(entry.ref.rows for entry in stored)
+        return rows
+
+    def rows_of(self, view: str) -> int:
+        """The most rows that a view can have on all shards, without reading them."""
+        node = self.program.contents(view)
+        return 0 if node is None else self.rows_by_trace[self.program.names[node]]
 
     def contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
@@ -176,6 +208,9 @@ class Engine(Closing):
         self, changes: Mapping[str, Any], offsets: Mapping[str, Any], decision: Decision, describe: Describe
     ) -> Ticked:
         """Run a tick of rows that the driver has; large iterations of a recursion may go to the cluster."""
+        if self.placement.place == "auto" and decision.where == "driver" and (rows := self._ordered_by_value) > ORDERED:
+            reason = f"traces in the order of texts have {rows:,} rows: the driver would have to read the texts"
+            decision = Decision("cluster", reason)
         return self._epoch(lambda _: self.run.encode(changes), None, frozenset(), offsets, decision, describe)
 
     def tick_on_cluster(
@@ -210,10 +245,12 @@ class Engine(Closing):
     ) -> Ticked:
         start = perf_counter()
         run, program = self.run, self.program
+        run.make_room()
         with disk_told("the driver"), run.begin() as mark:
             cells = begin(mark)
             cluster = Cluster(
-                *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
+                *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark, run.entries),
+                divisions=self.divisions,
                 frame=None if frame is None else frame(mark),
                 resolvers={node: r for node, r in run.arriving.resolvers.items() if r.keyed or node in whole},
                 whole=whole,
@@ -228,6 +265,7 @@ class Engine(Closing):
             committed = self._commit(mark, place, outputs, dict(offsets))
         run.epoch += 1
         self._take_in(committed)
+        run.entries.also = ()  # the store lists them now
         done = perf_counter()
         names = {node: name for name, node in program.circuit.sources.items()}
         arrived = {names[node]: rows for node, rows in cluster.counts.items()}
@@ -247,7 +285,10 @@ class Engine(Closing):
         note = place.note(offsets)
         if note is None:
             pushed = state.pushed()
+            listed = run.entries.marks if run.dictionary.mark() != mark else None
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
+            if listed is not None:
+                run.entries.all_here(listed)
             return lambda: self._close(ids, pushed)
         root = set(self.program.names.values())
         pushed = [push for push in state.pushed() if push[1] in root]
@@ -278,7 +319,7 @@ class Engine(Closing):
         self.run.state.abandon()
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
-                trace.restore([(part.array, (part.id,)) for part in self.store.slices(name, shard)])
+                self.run.follow(trace, name, shard)
 
     # -- the changes that sinks are given
 
@@ -299,7 +340,20 @@ class Engine(Closing):
 
     def vacuum(self, keep_epochs: int) -> None:
         """Let go of what only older epochs need, and of values that no row refers to."""
-        self.run.vacuum(keep_epochs)
+        large = self.state_bytes > self.alone
+        self.run.vacuum(keep_epochs, self._swept if large else Sweep.here)
+
+    def _swept(self, sweep: Sweep) -> list[Replace]:
+        """The edits of a sweep, found by tasks."""
+        begin = pa.Table.from_batches(list(to_batches(sweep.begin())), ARROW)
+        frame = self.spark.createDataFrame(begin)
+        for task in (referring(sweep), writing(sweep)):
+            frame = frame.repartitionById(self.partitions, "shard").mapInArrow(task, SCHEMA)
+        rows = list(from_batches(frame.toArrow().to_batches()))
+        for row in rows:
+            if row.kind is RowKind.ERROR:
+                raise error_of(row)
+        return [edit_of(row) for row in rows]
 
     def sweep(self, keep_epochs: int) -> None:
         """Let go of files that only older epochs need: cheap enough to be done now and then."""

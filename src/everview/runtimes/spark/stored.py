@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -18,22 +19,18 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from everview.codes import references
-from everview.codes.dictionary import Dictionary, Entries
+from everview.codes.dictionary import Dictionary
 from everview.errors import SchemaError, StoreError, WeightOverflow
-from everview.kernels.dictionary import gather
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
-from everview.runtimes.embedded.interned import joined
-from everview.runtimes.spark.worker import Chunk, dictionary_chunks
+from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.traces.store import ManifestEntry, Reader, State, Store
 from everview.types import NULL_WORD, Schema, unknown_name
-from everview.types.words import Matrix, Words
+from everview.types.words import Matrix
 
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 AT_ONCE = 64  # epochs; each has a file open
-SPARSE = 16  # places for every wanted code, so that few others meet one of them
-PLACES = 1 << 22
 
 
 class StoredRelation(NamedTuple):
@@ -291,49 +288,12 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
     """A dictionary with the values in these rows, taken from the states; only for lookups, not for interning."""
     wanted = {kind: codes[codes != NULL_WORD] for kind, codes in references(schema, rows).items()}
     dictionary = Dictionary()
-    if not any(map(len, wanted.values())):
-        return dictionary
-    sieve = Sieve(wanted)
-    entries: list[Entries] = []
-    seen: set[tuple[Any, ...]] = set()
     for state in states:
-        for chunk in (chunk for of_shard in dictionary_chunks(state.manifest).values() for chunk in of_shard):
-            identity = tuple(map(_identity, chunk))
-            if identity not in seen:
-                seen.add(identity)
-                entries += _picked(state, chunk, sieve)
-    if entries:
-        dictionary.load(joined(entries))
+        source = StoredEntries(lambda state=state: state)
+        for kind in [kind for kind, codes in wanted.items() if len(codes)]:
+            found = source.find(kind, wanted[kind])
+            if len(found):
+                # Entries that block an exception's hash matter only for interning, so no exception is to look for them.
+                dictionary.load(replace(found, exceptions=np.zeros(len(found), np.uint8)))
+                wanted[kind] = np.setdiff1d(wanted[kind], found.codes, assume_unique=True)
     return dictionary
-
-
-def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
-    """The wanted entries of a chunk and no others: entries that block an exception's hash matter only for interning."""
-    codes, kinds = state.array(chunk[0]), state.array(chunk[1])
-    rows = sieve.rows(codes, kinds)
-    if not len(rows):
-        return []
-    offsets, data = gather(rows, state.array(chunk[2]), state.array(chunk[3]))
-    return [Entries(codes[rows], kinds[rows], offsets, data, np.zeros(len(rows), np.uint8))]
-
-
-class Sieve:
-    """A filter that finds wanted codes among many. Codes are hashes, so their last bits rule most others out."""
-
-    def __init__(self, wanted: Mapping[int, Words]) -> None:
-        self._wanted = {kind: np.unique(codes) for kind, codes in wanted.items()}
-        places = 1 << min(SPARSE * sum(map(len, self._wanted.values())), PLACES).bit_length()
-        self._last = places - 1
-        self._marked = np.zeros(places, np.bool_)
-        for codes in self._wanted.values():
-            self._marked[codes & self._last] = True
-
-    def rows(self, codes: Words, kinds: Words) -> Words:
-        """The positions of the wanted codes."""
-        likely = np.flatnonzero(self._marked[codes & self._last])
-        keep = np.zeros(len(likely), np.bool_)
-        for kind, wanted in self._wanted.items():
-            if len(wanted):
-                near = np.minimum(np.searchsorted(wanted, codes[likely]), len(wanted) - 1)
-                keep |= (kinds[likely] == kind) & (wanted[near] == codes[likely])
-        return likely[keep]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from everview.circuit import Circuit
 from everview.codes.dictionary import Entries
 from everview.errors import CodeCollision, CorruptState
 from everview.runtimes.embedded import interned, stored_entries
+from everview.runtimes.spark import engine as engine_module
 from everview.runtimes.spark import evolving, values, worker
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.stored_change import StoredChange
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
 from everview.traces.store import Store
@@ -161,14 +164,15 @@ def test_values_of_an_epoch_that_failed_are_not_taken_for_stored(
     monkeypatch.setattr(values, "MANY_BYTES", 0)
     rows = [((i, "g", f"text {i}", 5), 1) for i in range(20)]
     with opened(tmp_path / "s", "cluster", views=["made"]) as run:
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
 
-            def cut_short(*given: Any) -> None:
-                assert len(given[3]["made"].to_arrow()) == 20  # which looks the values up
-                raise KeyboardInterrupt
+        def cut_short(*given: Any) -> None:
+            assert len(given[3]["made"].to_arrow()) == 20  # which looks the values up
+            raise KeyboardInterrupt
 
+        with monkeypatch.context() as patched:
             patched.setattr(Engine, "_commit", cut_short)
-            tick(run, {"t": rows})
+            with pytest.raises(KeyboardInterrupt):
+                tick(run, {"t": rows})
         assert not run.run.entries.also
         assert not len(run.run.dictionary)
         run.placement.place = "driver"
@@ -207,3 +211,30 @@ def test_chunks_of_an_earlier_version(tmp_path: Path, monkeypatch: pytest.Monkey
         kinds, codes = run.store.array(chunk[1]), run.store.array(chunk[0])
         assert np.array_equal(np.lexsort((codes, kinds)), np.arange(len(codes)))
         assert sorted(run.run.view("made").rows()) == sorted((f"text {i}!", 5) for i in range(3990, 4000))
+
+
+# -- large changes
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_changes_that_are_read_from_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
+    """Sinks are given by reference what the driver does not fetch, also after a restart; their sum is the view."""
+    monkeypatch.setattr(engine_module, "MOST_BYTES", 100)
+    draw, held = random.Random(5), dict[int, Row]()
+    sums: dict[str, Counter[Any]] = {name: Counter() for name in VIEWS}
+    run, stored = opened(tmp_path / "s", "cluster", delivered=VIEWS), 0
+    for rows in (30, 4, 40, 1):
+        tick(run, {"t": upserts(draw, held, rows)})
+        if crash:
+            run.close()
+            run = opened(tmp_path / "s", "cluster", delivered=VIEWS)
+        for name, change in run.last_changes().items():
+            stored += isinstance(change, StoredChange)
+            batch = change.batch() if isinstance(change, StoredChange) else change
+            assert len(batch) <= len(change)
+            for row, weight in batch:
+                sums[name][row] += weight
+    for name, total in sums.items():
+        assert {row: n for row, n in total.items() if n} == dict(run.run.view(name).contents())
+    assert 4 <= stored < 16  # both ways were taken
+    run.close()

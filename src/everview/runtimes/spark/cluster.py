@@ -80,12 +80,14 @@ class Cluster:
     frame: DataFrame | None = None
     resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
     whole: frozenset[int] = frozenset()
+    views: Mapping[int, int] = field(default_factory=dict[int, int])  # by stream, the bytes that go to the driver
     describe: Describe = lambda _: None
     edits: list[Replace] = field(default_factory=list[Replace])
     written: Written = field(default_factory=dict[tuple[str, int], list[SliceRef]])
     counts: Counter[int] = field(default_factory=Counter[int])  # rows that have arrived, by source
     chunks: list[ChunkRefs] = field(default_factory=list[ChunkRefs])  # of values that tasks have gathered
     bad: list[Any] = field(default_factory=list[Any])  # Arrow tables of rows that cannot be taken
+    large: Counter[int] = field(default_factory=Counter[int])  # rows of the streams that were left to the state
     jobs: int = 0
 
     def __post_init__(self) -> None:
@@ -104,7 +106,7 @@ class Cluster:
         resolvers, whole = (self.resolvers, self.whole) if frame is not None else ({}, frozenset[int]())
         job = Job(
             *(self.program, self.path, self.epoch, self.partitions, first, last, self.context.check),
-            *(resolvers, whole, self.divisions),
+            *(resolvers, whole, self.divisions, self.views),
         )
         self.describe(f"stages {first + 1}–{last + 1} of {len(self.program.stages)}")
         with self._passer(f"{first}") as passer:
@@ -177,6 +179,8 @@ class Cluster:
         sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
+                case RowKind.LARGE:
+                    self.large[row.node] += row.columns
                 case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
                     returned[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
                 case RowKind.EDIT:
@@ -200,6 +204,8 @@ class Cluster:
         for node, total in sums.items():
             self._require_same(node, total)
         self._take_values(values)
+        for shard, node in [key for key in returned[RowKind.LEFT] if key[1] in self.large]:
+            self.large[node] += sum(map(len, returned[RowKind.LEFT].pop((shard, node))))
         return returned
 
     def _take_values(self, values: Sequence[Row]) -> None:

@@ -40,7 +40,9 @@ from everview.runtimes.spark.evolving import (
     last_changes,
     nothing_fed,
 )
+from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, RowKind, edit_of, error_of, from_batches, to_batches
 from everview.runtimes.spark.worker import made_at
@@ -63,7 +65,7 @@ class Ticked:
     """The outcome of an epoch: the changes of its views, and where and how it ran."""
 
     epoch: int
-    changes: Mapping[str, Batch]
+    changes: Mapping[str, Change]
     arrived: Mapping[str, int]
     decisions: tuple[Decision, ...]
     tick: float  # seconds
@@ -195,6 +197,11 @@ class Engine(Closing):
         node = self.program.contents(view)
         return 0 if node is None else self.rows_by_trace[self.program.names[node]]
 
+    def rows_of_table(self, source: str) -> int:
+        """The most rows that a source can hold on all shards, without reading them."""
+        node = self.program.table(source)
+        return 0 if node is None else self.rows_by_trace[self.program.names[node]]
+
     def contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
         table = self.run.table(source).contents()
@@ -246,6 +253,7 @@ class Engine(Closing):
         start = perf_counter()
         run, program = self.run, self.program
         run.make_room()
+        views = read_from_state(program)
         with disk_told("the driver"), run.begin() as mark:
             cells = begin(mark)
             cluster = Cluster(
@@ -254,10 +262,14 @@ class Engine(Closing):
                 frame=None if frame is None else frame(mark),
                 resolvers={node: r for node, r in run.arriving.resolvers.items() if r.keyed or node in whole},
                 whole=whole,
+                views={node: MOST_BYTES if name in self.delivered else INLINE_BYTES for node, name in views.items()},
                 describe=describe,
             )
             place = Adaptive(InProcess(program, run.state, run.context), cluster, self.placement, decision)
-            outputs = run.compute(cells, place)
+            outputs: dict[str, Change] = {**run.compute(cells, place)}
+            for node, rows in cluster.large.items():
+                view = views[node]
+                outputs[view] = StoredChange(self.path, view, run.view(view).schema, run.epoch, run.epoch + 1, rows)
             ticked = perf_counter()
             if inspect is not None:
                 inspect(cluster.bad)
@@ -277,7 +289,7 @@ class Engine(Closing):
         )
 
     def _commit(
-        self, mark: Mark, place: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
+        self, mark: Mark, place: Adaptive, outputs: Mapping[str, Change], offsets: dict[str, Any]
     ) -> Callable[[], None]:
         """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
@@ -323,15 +335,17 @@ class Engine(Closing):
 
     # -- the changes that sinks are given
 
-    def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
+    def _last_changes(self, outputs: Mapping[str, Change]) -> Iterable[Replace]:
         """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
-            name, rows = changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
-            old = tuple(part.id for part in self.store.slices(name))
-            if old or len(rows):
-                yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
+            name, new = changes_of(view), None
+            if view in self.delivered and len(changes):
+                new = changes.block if isinstance(changes, StoredChange) else np.ascontiguousarray(changes.rows)
+            old = tuple(entry.id for entry in self.store.manifest.slices.get((name, 0), ()))
+            if old or new is not None:
+                yield Replace(name, 0, old, new)
 
-    def last_changes(self) -> dict[str, Batch]:
+    def last_changes(self) -> dict[str, Change]:
         """The changes of the last epoch, for every delivered view."""
         schemas = {view: self.run.view(view).schema for view in self.delivered}
         return last_changes(self.store, schemas, self.run.dictionary)

@@ -30,6 +30,7 @@ from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_for, shards, views
+from everview.runtimes.spark.stored_change import Change, StoredChange
 from everview.runtimes.spark.sweeping import Sweep
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Table
@@ -247,7 +248,7 @@ class EvolvingRun(Embedded):
         stored, before = self._stored, views(self._stored)
         for view in {**before, **dict.fromkeys(delivered)}:
             name, then = changes_of(view), before.get(plan.renamed.get(view, view))
-            old = tuple(part.id for part in stored.slices(name))
+            old = tuple(entry.id for entry in stored.manifest.slices.get((name, 0), ()))
             rows = _change(stored, then, plan, state, view) if view in delivered else None
             if old or (rows is not None and len(rows)):
                 yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
@@ -279,23 +280,25 @@ def changes_of(view: str) -> str:
     return f"change of {view}"
 
 
-def last_changes(stored: State, schemas: Mapping[str, Schema], dictionary: Dictionary) -> dict[str, Batch]:
+def last_changes(stored: State, schemas: Mapping[str, Schema], dictionary: Dictionary) -> dict[str, Change]:
     """The changes of the last epoch, of views with a sink."""
-    return {view: Batch(schema, _last_rows(stored, view, schema), dictionary) for view, schema in schemas.items()}
+    return {view: _last_change(stored, view, schema, lambda _: dictionary) for view, schema in schemas.items()}
 
 
-def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Batch]:
+def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Change]:
     """`last_changes` of a state whose dictionary is not loaded: the values that occur are taken from it."""
-    rows = {view: _last_rows(stored, view, schema) for view, schema in schemas.items()}
     return {
-        view: Batch(schema, rows[view], dictionary_for(schema, rows[view], [stored]))
+        view: _last_change(stored, view, schema, lambda rows, schema=schema: dictionary_for(schema, rows, [stored]))
         for view, schema in schemas.items()
     }
 
 
-def _last_rows(stored: State, view: str, schema: Schema) -> Matrix:
+def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Matrix], Dictionary]) -> Change:
     slices = [part.array for part in stored.slices(changes_of(view))]
-    return np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
+    if slices and slices[0].ndim == 1:
+        return StoredChange.of_block(str(stored.path), view, schema, slices[0])
+    rows = np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
+    return Batch(schema, rows, values(rows))
 
 
 def _change(

@@ -70,6 +70,7 @@ class Job:
     resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
     whole: frozenset[int] = frozenset()
     divisions: int = 1  # of the codes of values
+    views: Mapping[int, int] = field(default_factory=dict[int, int])  # by stream, the bytes that go to the driver
 
     @property
     def passing(self) -> ValuePassing:
@@ -218,8 +219,15 @@ class _Work:
                 yield edit_row(shard, self._write(node, shard, batch))
         for node in self.wanted:
             if node in cells and node not in given and cells[node].shape[0]:
-                yield from self.passer.rows(RowKind.LEFT, node, shard, cells[node])
+                yield from self._left(node, shard, cells[node])
         yield from self._outgoing(shard, cells)
+
+    def _left(self, node: int, shard: int, rows: Matrix) -> Iterator[Row]:
+        """What the driver wants of a stream; of much that it finds in the state, too, only how many rows it is."""
+        if rows.nbytes > self.job.views.get(node, rows.nbytes):
+            yield Row(RowKind.LARGE, node, shard, rows.shape[0])
+        else:
+            yield from self.passer.rows(RowKind.LEFT, node, shard, rows)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
         """Resolve the commands of tables into changes."""

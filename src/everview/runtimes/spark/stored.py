@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -30,6 +30,7 @@ from everview.types import NULL_WORD, Schema, unknown_name
 from everview.types.words import Matrix
 
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
+Relations = Literal["views", "tables"]
 AT_ONCE = 64  # epochs; each has a file open
 
 
@@ -105,17 +106,23 @@ def tables(state: State) -> dict[str, StoredRelation]:
     return _relations(state, "tables")
 
 
-def view(state: State, name: str) -> StoredRelation:
-    """A view by its name."""
-    known = views(state)
+def view(state: State, name: str, what: Relations = "views") -> StoredRelation:
+    """A view by its name; or a source whose contents are kept, if it is to be one of the ``tables``."""
+    known = _known(state, what)
     if name in known:
         return known[name]
+    if what == "tables":
+        raise unknown_name("table", name, known)
     if name in state.manifest.meta.get("views", {}):
         raise StoreError(f"view {name} keeps no contents", hint="build its sink with keep=True")
     raise unknown_name("view", name, known)
 
 
-def _relations(state: State, what: str) -> dict[str, StoredRelation]:
+def _known(state: State, what: Relations) -> dict[str, StoredRelation]:
+    return views(state) if what == "views" else tables(state)
+
+
+def _relations(state: State, what: Relations) -> dict[str, StoredRelation]:
     described: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
     return {
         name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in described.items() if kept
@@ -168,10 +175,10 @@ class Difference(NamedTuple):
         return (self.after,) if self.before is None else (self.before, self.after)
 
 
-def difference(before: State | None, after: State, name: str, shard: int) -> Difference:
+def difference(before: State | None, after: State, name: str, shard: int, what: Relations = "views") -> Difference:
     """What happened to a view on a shard from one epoch to another; without a first, since the beginning."""
-    now = view(after, name)
-    then = views(before).get(name) if before is not None else None
+    now = view(after, name, what)
+    then = _known(before, what).get(name) if before is not None else None
     if before is not None and then is not None:
         _require_same_words(name, now.schema, then.schema, before.epoch)
     old = _entries(before, then, shard) if before is not None and then is not None else ()
@@ -181,14 +188,14 @@ def difference(before: State | None, after: State, name: str, shard: int) -> Dif
     return Difference(before, after, name, now.schema, gone, come)
 
 
-def changes(before: State | None, after: State, name: str, shard: int) -> Matrix:
+def changes(before: State | None, after: State, name: str, shard: int, what: Relations = "views") -> Matrix:
     """The change of a view on a shard from one epoch to another, as a batch: ``after - before``."""
-    return difference(before, after, name, shard).rows()
+    return difference(before, after, name, shard, what).rows()
 
 
-def sizes(before: State | None, after: State, name: str) -> list[int]:
+def sizes(before: State | None, after: State, name: str, what: Relations = "views") -> list[int]:
     """How many bytes of slices it takes to read a change, shard by shard."""
-    return [difference(before, after, name, shard).nbytes for shard in range(shards(after))]
+    return [difference(before, after, name, shard, what).nbytes for shard in range(shards(after))]
 
 
 def total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:

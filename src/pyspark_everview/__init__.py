@@ -29,7 +29,7 @@ else:
 
 __all__ = ["DefaultSource"]
 
-OPTIONS = ("path", "view", "epoch", "since", "until", "weights", "epochs")
+OPTIONS = ("path", "view", "table", "epoch", "since", "until", "weights", "epochs")
 WEIGHT, EPOCH = "_weight", "_epoch"
 ROWS = 1 << 16  # of a record batch
 PARTITION_BYTES = 4 << 20  # shards with less to read share a partition
@@ -38,7 +38,8 @@ PARTITION_BYTES = 4 << 20  # shards with less to read share a partition
 class DefaultSource(DataSource):
     """A view of a state: its contents at an epoch, or its changes between two.
 
-    Options: ``view`` (its name; a state's only view needs none), ``epoch`` (the contents then, instead of now),
+    Options: ``view`` (its name; a state's only view needs none), or ``table`` (the name of a source whose contents are
+    kept), ``epoch`` (the contents then, instead of now),
     ``weights=true`` (each different row once, with its ``_weight``), ``since`` and ``until`` (the changes after the one
     epoch and up to the other, with ``_weight``), ``epochs=true`` (these epoch by epoch, with ``_epoch``; a stream
     always is).
@@ -94,6 +95,7 @@ class ReadOptions:
 
     path: str
     view: str | None
+    table: str | None
     epoch: int | None
     since: int | None
     until: int | None
@@ -114,6 +116,7 @@ class ReadOptions:
         asked = cls(
             path=given["path"],
             view=given.get("view"),
+            table=given.get("table"),
             epoch=_epoch(given, "epoch"),
             since=_epoch(given, "since"),
             until=_epoch(given, "until"),
@@ -133,6 +136,9 @@ class ReadOptions:
         if self.changes and self.epoch is not None:
             hint = "epoch gives the contents then; since and until give changes"
             raise EverviewError("contents at an epoch and changes between epochs are two things", hint=hint)
+        if self.table is not None and (self.view is not None or self.epochs):
+            hint = "of a source, its contents are read, or its changes between two epochs"
+            raise EverviewError("a table is neither a view nor read epoch by epoch", hint=hint)
 
     def scan(self) -> StateScan:
         """The scan that the options ask for in the state as it is now."""
@@ -141,8 +147,9 @@ class ReadOptions:
 
         path = stored.directory(self.path)
         with stored.opened(path, self.until if self.changes else self.epoch) as state:
-            view = _one_view(stored.views(state), self.view)
-            relation = stored.view(state, view)
+            what: Any = "views" if self.table is None else "tables"
+            view = _one_view(stored.views(state), self.view) if self.table is None else self.table
+            relation = stored.view(state, view, what)
             if (self.since or 0) > state.epoch:
                 hint = "since comes before until, which is the last epoch by default"
                 raise EverviewError(f"no epoch is after {self.since} and up to {state.epoch}", hint=hint)
@@ -154,6 +161,7 @@ class ReadOptions:
                 until=state.epoch,
                 weights=self.weights or self.changes,
                 epochs=self.epochs,
+                what=what,
             )
 
 
@@ -200,6 +208,7 @@ class StateScan:
     until: int
     weights: bool
     epochs: bool
+    what: Any = "views"  # or "tables": then its name is that of a source
 
     @property
     def arrow(self) -> pa.Schema:
@@ -303,7 +312,8 @@ class StateReader(DataSourceReader):
             yield from _read_by_epoch(self.scan, partition)
             return
         with stored.between(self.scan.path, self.scan.since or 0, self.scan.until) as (before, after):
-            matrices = [(0, stored.changes(before, after, self.scan.view, shard)) for shard in partition.shards]
+            name, what = self.scan.view, self.scan.what
+            matrices = [(0, stored.changes(before, after, name, shard, what)) for shard in partition.shards]
             yield from self.scan.batches(matrices, [after] if before is None else [before, after])
 
 
@@ -361,7 +371,8 @@ def _parts(scan: StateScan, since: int, until: int) -> list[InputPartition]:
     from everview.runtimes.spark import stored
 
     with stored.between(scan.path, since, until) as (before, after):
-        return [ShardPartition(some) for some in _together(stored.sizes(before, after, scan.view))]
+        sizes = stored.sizes(before, after, scan.view, scan.what)
+        return [ShardPartition(some) for some in _together(sizes)]
 
 
 def _parts_by_epoch(scan: StateScan, since: int, until: int) -> list[InputPartition]:

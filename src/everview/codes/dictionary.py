@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +111,8 @@ class Dictionary:
     before anything is added or forgotten. Entries that do count are found all the same.
     """
 
+    is_partial: ClassVar[bool] = False  # whether other entries are elsewhere, where `require` finds them
+
     def __init__(self, hash: Hash = hash_bytes) -> None:
         self._hash = hash
         self._n = 0
@@ -119,6 +121,9 @@ class Dictionary:
         self._unsure = False
         self._losses = 0  # how often entries were forgotten since the last sweep
         self._recent = RecentValues()
+
+    def require(self, kind: int, codes: Words) -> None:
+        """See to it that the entries of these codes are here, as far as there are any: for what reads `arrays`."""
 
     # -- values to codes and back ---------------------------------------------------------------------------
 
@@ -139,6 +144,8 @@ class Dictionary:
         while len(rows):
             assert seed < LAST_SEED, "a value that collides under every seed"
             wanted = self._hash(column.offsets, column.data, seed) if hashes is None else hashes
+            if self.is_partial:
+                self.require(kind, wanted[rows] if not len(valid) else wanted[rows][valid[rows] != 0])
             rows = self._intern_round(kind, wanted, column, valid, rows, out, exception=seed != FIRST_SEED)
             seed, hashes = seed + 1, None
         return out
@@ -178,6 +185,8 @@ class Dictionary:
 
     def lookup_bytes(self, kind: int, codes: Words) -> tuple[Bytes, Octets]:
         """The bytes of codes, and which are not NULL."""
+        if self.is_partial:
+            self.require(kind, codes)
         table = self._table  # once: another thread may add entries
         entries, missing = kernels.locate(kind, codes, table.slots, table.codes, table.kinds)
         assert missing < 0, f"code {codes[missing]} of kind {kind} is not in the dictionary"

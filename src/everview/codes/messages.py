@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from everview.codes.buffers import buffer_of
 from everview.codes.dictionary import Dictionary
-from everview.codes.encode import WEIGHT, weighted_schema
+from everview.codes.encode import WEIGHT, references, weighted_schema
 from everview.kernels import arrow as forms
 from everview.kernels.message import BYTES, message
 from everview.types import BIGINT, Decimal, Field, ScalarType, Schema
@@ -60,6 +60,9 @@ def weighted_table(schema: Schema, matrix: Matrix, dictionary: Dictionary) -> pa
     layout = _layout(schema)
     if layout is None or not len(matrix):
         return None
+    if dictionary.is_partial:
+        for kind, codes in references(schema, matrix).items():
+            dictionary.require(kind, codes)
     words = message(np.ascontiguousarray(matrix), layout.head, layout.places, layout.plan, *dictionary.arrays())
     if not len(words):
         return None

@@ -73,6 +73,6 @@ class Billed(InPlace):
         if fewer.shape[0]:
             rows = arrange(billed.group_rows(fewer, width), np.arange(self.schema.width))
             order = context.order(self.billed)
-            rows = rows if order is None else sorted_by_value(rows, *order.arrays)
+            rows = rows if order is None else sorted_by_value(order.admit(rows), *order.arrays)
             parts.append(negated(given_back(rows, fewer, left_before.weights(fewer, width), width)))
         return Step(np.concatenate(parts) if len(parts) > 1 else parts[0])

@@ -118,8 +118,11 @@ class Index(UnaryOperator):
         turned = project(delta, columns)
         recode(turned, self.schema, self.order)
         batch = turned if is_batch(turned) else arrange(turned, np.arange(columns.size))
-        order = context.order(self.output) if batch.shape[0] > 1 else None
-        return Step(batch if order is None else sorted_by_value(batch, *order.arrays))
+        order = context.order(self.output)
+        if order is None:
+            return Step(batch)
+        order.admit(batch)
+        return Step(sorted_by_value(batch, *order.arrays) if batch.shape[0] > 1 else batch)
 
 
 def _renamed(fields: Iterable[Field]) -> Iterator[Field]:

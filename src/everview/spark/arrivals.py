@@ -16,7 +16,7 @@ from everview.codes.dictionary import Mark
 from everview.operators.operator import ByKey
 from everview.runtimes.spark.coding import Coding, coded
 from everview.runtimes.spark.engine import Engine
-from everview.runtimes.spark.values import reads_values
+from everview.runtimes.spark.values import ValuePassing, reads_values
 from everview.runtimes.tables import Commands
 from everview.spark.combined import combined, split
 from everview.spark.spec import SourceSpec
@@ -74,6 +74,7 @@ class Arrival:
                     broadcast=broadcast,
                     weighted=spec.changes in ("weights", "cdc"),
                     ordered=spec.keyed,
+                    passing=ValuePassing(engine.path, engine.epoch + 1, engine.divisions),
                 )
                 parts.append(coded(source_frame, coding, exceptions))
             return reduce(lambda a, b: a.unionAll(b), parts)

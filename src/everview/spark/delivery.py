@@ -13,11 +13,11 @@ from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.evolving import StoredState, stored_changes
 from everview.runtimes.spark.stored import views
+from everview.runtimes.spark.stored_change import Change, StoredChange, shown_alike
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.folders import Folder
 from everview.spark.sinks import SinkSpec, deliver
-from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,17 +37,17 @@ class Delivery:
         self._notes = notes
         self._beginnings = Beginnings(notes, state)
 
-    def give(self, engine: Engine, changes: Mapping[str, Batch]) -> None:
+    def give(self, engine: Engine, changes: Mapping[str, Change]) -> None:
         """Deliver the changes of the engine's epoch to every sink."""
         self._give(engine.epoch, changes, lambda view: self._whole(engine, view))
 
-    def _give(self, epoch: int, changes: Mapping[str, Batch], whole: Whole) -> None:
+    def _give(self, epoch: int, changes: Mapping[str, Change], whole: Whole) -> None:
         for sink in self._sinks:
             if sink.view in changes and not self._beginnings.covers(sink, epoch):
                 self._give_one(sink, epoch, changes[sink.view], whole)
         self.mark(epoch)
 
-    def _give_one(self, sink: SinkSpec, epoch: int, changes: Batch, whole: Whole) -> None:
+    def _give_one(self, sink: SinkSpec, epoch: int, changes: Change, whole: Whole) -> None:
         self.claims.take(sink, epoch)
         deliver(self._spark, sink, epoch, changes, partial(whole, sink.view))
         if sink.overwritten:
@@ -59,9 +59,16 @@ class Delivery:
             if self._beginnings.due(sink, engine.epoch):
                 self._beginnings.note(sink, engine.epoch, done=not engine.epoch)
                 if engine.epoch:
-                    rows = engine.run.view(sink.view).contents()
+                    rows = self._all(engine, sink.view)
                     self._give_one(sink, engine.epoch, rows, lambda view: self._whole(engine, view))
                     self._beginnings.note(sink, engine.epoch, done=True)
+
+    def _all(self, engine: Engine, view: str) -> Change:
+        """All rows of a view, as the change that they are since the beginning."""
+        held, rows = engine.run.view(view), engine.rows_of(view)
+        if rows <= FEW or not shown_alike(held.schema):
+            return held.contents()
+        return StoredChange(engine.path, view, held.schema, 0, engine.epoch, rows)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
@@ -98,10 +105,18 @@ class Delivery:
             return -1
 
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
-        held = engine.run.view(view)
-        return (
-            held.to_arrow() if len(held.contents()) <= FEW else read(self._spark, self._state, view, epoch=engine.epoch)
-        )
+        if engine.rows_of(view) <= FEW:
+            return engine.run.view(view).to_arrow()
+        return read(self._spark, self._state, view, epoch=engine.epoch)
+
+
+def read_table(spark: SparkSession, state: Path, engine: Engine, name: str) -> DataFrame:
+    """A frame of what a source holds, its columns in their own order."""
+    schema = engine.program.circuit.layout(engine.program.circuit.sources[name]).schema
+    if engine.rows_of_table(name) <= FEW or not shown_alike(schema):
+        return spark.createDataFrame(engine.contents(name).to_arrow().drop_columns("_weight"))
+    read = spark.read.format("everview").option("table", name).option("epoch", str(engine.epoch))
+    return read.load(str(state)).select(*(f"`{column.replace('`', '``')}`" for column in schema.names))
 
 
 def read(spark: SparkSession, state: Path | str, view: str, **options: int) -> DataFrame:

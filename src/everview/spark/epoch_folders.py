@@ -41,10 +41,12 @@ def epochs(root: Path) -> list[Path]:
     return sorted(each for each in folders if any(OURS.fullmatch(file.name) for file in each.glob("*.parquet")))
 
 
-def put_epoch(root: Path, epoch: int, table: pa.Table, options: Mapping[str, str]) -> None:
+def put_epoch(root: Path, epoch: int, rows: pa.Table | DataFrame, options: Mapping[str, str]) -> None:
     """Write an epoch; one without rows has no directory, even if an attempt that was never committed left one."""
-    if table.num_rows:
-        _write_epoch(root, epoch, table, _compression(options))
+    if not isinstance(rows, pa.Table):
+        _write_epoch_of_frame(root, epoch, rows, options)
+    elif rows.num_rows:
+        _write_epoch(root, epoch, rows, _compression(options))
     elif root.exists():
         _remove(_attempt(root, epoch))
         _clear(root / epoch_name(epoch), keep=())

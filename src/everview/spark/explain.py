@@ -41,10 +41,7 @@ def _source(spec: SourceSpec) -> str:
 
 def _stages(engine: Engine) -> Iterator[str]:
     """The stages of a shard's work, with the rows of the traces on all shards."""
-    rows = Counter[str]()
-    for trace, name, _ in engine.run.state:
-        rows[name] += len(trace.before)
-    yield from _stages_of(engine.program, rows, "  ")
+    yield from _stages_of(engine.program, engine.rows_by_trace, "  ")
 
 
 def _stages_of(program: Program, rows: Counter[str], margin: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
 from everview.spark.change import PlannedChange
 from everview.spark.claims import Claims, require_apart
-from everview.spark.delivery import FEW, Delivery
+from everview.spark.delivery import FEW, Delivery, read_table
 from everview.spark.delivery import read as read_view
 from everview.spark.epochs import TOKEN, PipelineEpochs
 from everview.spark.explain import explain
@@ -365,8 +365,9 @@ class Pipeline(Closing):
     def view(self, name: str) -> DataFrame:
         """The rows of a view now, each as often as its weight."""
         with self._lock:
-            view = self._state.engine().run.view(name)
-            if len(view.contents()) <= FEW:
+            engine = self._state.engine()
+            view = engine.run.view(name)
+            if engine.rows_of(name) <= FEW:
                 return self.spark.createDataFrame(view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
@@ -384,8 +385,7 @@ class Pipeline(Closing):
         """The contents of a source now, if they are kept."""
         with self._lock:
             self._sources.require(name)
-            contents = self._state.engine().contents(name)
-            return self.spark.createDataFrame(contents.to_arrow().drop_columns("_weight"))
+            return read_table(self.spark, self.path, self._state.engine(), name)
 
     @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:

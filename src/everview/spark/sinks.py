@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import pyarrow as pa
 
 from everview.errors import SinkError
+from everview.runtimes.spark.stored_change import Change, StoredChange
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
 from everview.types import Schema
@@ -129,7 +130,7 @@ def sink_of(
     )
 
 
-def deliver(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
+def deliver(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents) -> None:
     """Deliver an epoch of a view to a sink; repeating it leaves one copy.
 
     ``contents`` is asked only for a snapshot. An epoch without changes leaves the sink as it is, except that the
@@ -205,25 +206,27 @@ def _anchored(path: str) -> str:
 # -- changes and snapshots
 
 
-def _call(callback: Listener, epoch: int, changes: Batch) -> None:
+def _call(callback: Listener, epoch: int, changes: Change) -> None:
     if len(changes):
-        callback(changes, epoch)
+        callback(changes.batch() if isinstance(changes, StoredChange) else changes, epoch)
 
 
-def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch) -> None:
+def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change) -> None:
     _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
-    table = changes.to_arrow()
+    rows = changes.frame(spark) if isinstance(changes, StoredChange) else changes.to_arrow()
     if spec.local is not None:
-        put_epoch(spec.local, epoch, table, spec.options)
-    elif not len(changes):
+        put_epoch(spec.local, epoch, rows, spec.options)
         return
-    elif spec.table is not None:
-        _insert(spark, spec, spark.createDataFrame(table), epoch)
+    if not len(changes):
+        return
+    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    if spec.table is not None:
+        _insert(spark, spec, frame, epoch)
     else:
-        _write_by_spark(spark.createDataFrame(table), spec, epoch)
+        _write_by_spark(frame, spec, epoch)
 
 
-def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
+def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents) -> None:
     _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
     if spec.local is not None:
         if len(changes) or not epochs(spec.local):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.codes.dictionary import Dictionary
+from everview.kernels.dictionary import FIRST_INTERNED
 from everview.types import ANY, Schema
 
 DESCENDING, NULL_MOVED = 1, 2
@@ -27,6 +28,23 @@ class ValueOrder:
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels take; read anew for every call, because the dictionary grows."""
         return (self.words, *self.dictionary.arrays())
+
+    def admit(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same rows, now that the dictionary has the values by which they are compared."""
+        if self.dictionary.is_partial and len(rows):
+            for word, kind in enumerate(self.words[:, 0].tolist()):
+                if kind > 0:
+                    self.dictionary.require(kind, np.ascontiguousarray(rows[:, word]))
+                elif kind < 0:
+                    self._admit_any(rows, word)
+        return rows
+
+    def _admit_any(self, rows: NDArray[np.int64], word: int) -> None:
+        """`admit` for a word of which the word before says the kind."""
+        kinds = rows[:, word - 1]
+        for kind in np.unique(kinds).tolist():
+            if kind >= FIRST_INTERNED:
+                self.dictionary.require(kind, np.ascontiguousarray(rows[kinds == kind, word]))
 
 
 def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: int = 0) -> ValueOrder | None:

@@ -7,13 +7,16 @@ carry no epoch, and inside a recursive scope their iterations are ordinary last 
 An epoch may also end `unsaved`: it is past for readers, and waits with others like it until a store takes them all
 as one batch.
 
+The past may be `deferred`: a store has it, and it is read when someone first asks for it.
+
 Acts that end an epoch may be repeated: whatever raises in the middle of one, doing it once more completes it, and does
 nothing twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,6 +26,10 @@ from everview.traces.order import ValueOrder
 from everview.traces.spine import Ids, Spine
 from everview.traces.view import Batches, merged
 from everview.types.words import Matrix
+
+StoredBatches = Sequence[
+    tuple[Matrix, Ids]
+]  # batches, largest and oldest first, and the ids by which a store knows each
 
 SAFE = 1 << 62  # while no sum can be larger, sums need no checking
 
@@ -37,24 +44,47 @@ class Trace:
     1
     """
 
-    __slots__ = ("_before", "_open", "_unsaved", "past")
+    __slots__ = ("_before", "_deferred", "_open", "_unsaved", "columns", "order", "past")
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
-        self.past = Spine(columns, order)
+        self.columns, self.order = columns, order
+        self.past = Spine(columns, order)  # not there while it is deferred: asking for it loads it
+        self._deferred: Callable[[], StoredBatches] | None = None
         # The open epoch: its number here, and its batches, each more than twice as large as the next.
         self._open: tuple[int, list[Matrix]] = 1, []
         # Closed epochs that wait to be saved: how often others were, negated; batches as above; the last of them.
         self._unsaved: tuple[int, list[Matrix], int] = -1, [], 0
         self._before: tuple[Batches, list[Matrix], Batches] | None = None  # the past, the unsaved, and their sum
 
-    def restore(self, slices: Sequence[tuple[Matrix, Ids]]) -> None:
+    def restore(self, slices: StoredBatches) -> None:
         """Take up stored batches, largest and oldest first, as the past."""
-        reach = sum(largest_weight(batch) for batch, _ in slices)
-        if reach > SAFE:
-            slices = [(self._in_range(batch for batch, _ in slices), tuple(i for _, ids in slices for i in ids))]
-            reach = sum(largest_weight(batch) for batch, _ in slices)
-        self.past.ledger[REACH] = reach
-        self.past.restore(slices)
+        _take_up(self.past, slices)
+
+    def defer(self, stored: Callable[[], StoredBatches]) -> None:
+        """Let the past be what a store will say, in place of what it is; the store is asked when it is first read.
+
+        >>> trace = Trace(columns=2)
+        >>> trace.defer(lambda: [(np.array([[7, 1]]), (4,))])
+        >>> trace.is_loaded, len(trace.before), trace.is_loaded
+        (False, 1, True)
+        """
+        self._deferred = stored
+        with suppress(AttributeError):  # it is deferred already
+            del self.past
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the past is here, and not still to be read from a store."""
+        return self._deferred is None
+
+    def __getattr__(self, name: str) -> Spine:
+        """The past, loaded: Python comes here for what an object does not have, so that others pay nothing for it."""
+        if name != "past" or self._deferred is None:
+            raise AttributeError(name)
+        past = Spine(self.columns, self.order)
+        _take_up(past, self._deferred())
+        self.past, self._deferred = past, None
+        return past
 
     @property
     def before(self) -> Batches:
@@ -91,6 +121,8 @@ class Trace:
         """Append to the open epoch; `OverflowError` if a row's weight would leave 64 bits."""
         if not batch.shape[0]:
             return
+        if self.order is not None:
+            self.order.admit(batch)
         reach = int(self.past.ledger[REACH]) + largest_weight(batch)  # no row's weight is larger
         if reach > SAFE:
             # Neighbours may add up beyond the range although all batches together do not: so there are none.
@@ -159,22 +191,40 @@ class Trace:
         keep = len(batches)
         while keep and batches[keep - 1].shape[0] <= 2 * batch.shape[0]:
             keep -= 1
-            batch = merged(batches[keep], batch, self.past.order)
+            batch = merged(batches[keep], batch, self.order)
         return [*batches[:keep], batch]
 
     def _summed(self, batches: list[Matrix]) -> list[Matrix]:
         """Several batches as one."""
         whole = batches[-1]
         for larger in batches[-2::-1]:
-            whole = merged(larger, whole, self.past.order)
+            whole = merged(larger, whole, self.order)
         return [whole]
 
     def _in_range(self, batches: Iterable[Matrix]) -> Matrix:
-        """The sum of batches, oldest first: as far as they were appended before, each sum was in range once."""
-        whole = np.empty((0, self.past.columns), np.int64)
-        for batch in batches:
-            whole = merged(whole, batch, self.past.order)
-        return whole
+        return _in_range(batches, self.columns, self.order)
+
+
+def _take_up(past: Spine, slices: StoredBatches) -> None:
+    """Let a spine be what stored batches say."""
+    if past.order is not None:
+        for batch, _ in slices:
+            past.order.admit(batch)
+    reach = sum(largest_weight(batch) for batch, _ in slices)
+    if reach > SAFE:
+        whole = _in_range((batch for batch, _ in slices), past.columns, past.order)
+        slices = [(whole, tuple(i for _, ids in slices for i in ids))]
+        reach = sum(largest_weight(batch) for batch, _ in slices)
+    past.ledger[REACH] = reach
+    past.restore(slices)
+
+
+def _in_range(batches: Iterable[Matrix], columns: int, order: ValueOrder | None) -> Matrix:
+    """The sum of batches, oldest first: as far as they were appended before, each sum was in range once."""
+    whole = np.empty((0, columns), np.int64)
+    for batch in batches:
+        whole = merged(whole, batch, order)
+    return whole
 
 
 def _with(view: Batches, batches: Iterable[Matrix]) -> Batches:

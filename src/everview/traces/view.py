@@ -208,6 +208,11 @@ class Batches:
         return other
 
 
+def admitted(batches: Sequence[Matrix], order: ValueOrder | None) -> Sequence[Matrix]:
+    """Batches whose values can be compared from now on; only values that were not at hand are looked for."""
+    return batches if order is None else [order.admit(batch) for batch in batches]
+
+
 def merged(a: Matrix, b: Matrix, order: ValueOrder | None) -> Matrix:
     """The sum of two batches in the same order."""
     return merge(a, b) if order is None else merge_by_value(a, b, *order.arrays)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from everview.circuit import Circuit
 from everview.runtimes.embedded import Embedded, interned
 from everview.runtimes.spark.worker import Replica
 from everview.traces.store import Store
+from everview.types import BINARY, STRING
 
 
 def texts() -> Circuit:
@@ -35,7 +37,10 @@ def test_many_at_once_are_divided(tmp_path: Path) -> None:
     with Embedded(texts(), tmp_path / "s", shards=3) as run:
         assert run.view("all").contents().to_zset() == expected
     found = Replica(str(tmp_path / "s")).at(2).dictionary()
+    found.intern(STRING, pa.array([text for (text, _), _ in rows]))
+    found.intern(BINARY, pa.array([octets for (_, octets), _ in rows]))
     assert len(found) == 2 * (len(rows) + 1)
+    assert not len(found.export())  # each was found in the store
 
 
 @pytest.mark.parametrize("spread", [1, 3, 10_000])

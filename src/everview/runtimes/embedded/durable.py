@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from everview.traces.spine import HeldBatch
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored
-from everview.traces.trace import Trace
+from everview.traces.trace import StoredBatches, Trace
 
 log = logging.getLogger("everview.store")
 Says = Mapping[str, Any]  # what a state says of itself
@@ -57,8 +58,10 @@ NOTHING = Note()
 class Durable:
     """The store behind a runtime."""
 
-    def __init__(self, store: Store, program: Program) -> None:
+    def __init__(self, store: Store, program: Program, *, lazy: bool = False) -> None:
+        """With ``lazy``, what the store holds is read when it is asked for, and not when a state is restored."""
         self.store = store
+        self._lazy = lazy
         self._says = contents(program)
         self._shards = program.shards
         self._agreed: Says = {}  # what the store said of itself when all of `_says` was in it
@@ -68,24 +71,26 @@ class Durable:
         self._tidying: tuple[list[HeldBatch], Manifest] | None = None
 
     @classmethod
-    def open(cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False) -> Durable:
+    def open(
+        cls, path: str | Path, program: Program, policy: Policy, *, adopt: bool = False, lazy: bool = False
+    ) -> Durable:
         """The state in a directory, which is made if it does not exist; one of another circuit is refused.
 
         With ``adopt`` it is opened as it is, to `turn` it into that of the program.
         """
         plan = fingerprints(program)
         if not Store.exists(path):
-            return cls(Store.create(path, plan, policy), program)
+            return cls(Store.create(path, plan, policy), program, lazy=lazy)
         empty = _is_empty(path)
         if adopt and not empty:
-            return cls(Store.open(path, policy=policy), program)
+            return cls(Store.open(path, policy=policy), program, lazy=lazy)
         store = Store.open(path, plan if empty else None, policy=policy, adopt=empty)
         try:
             check_plan(store, program)
         except ForeignState:
             store.close()
             raise
-        return cls(store, program)
+        return cls(store, program, lazy=lazy)
 
     @property
     def epoch(self) -> int:
@@ -103,7 +108,7 @@ class Durable:
     def held(self, program: Program, state: ProgramState, dictionary: Dictionary) -> dict[str, list[Trace]]:
         """The stored traces that a program has, too, loaded as its state has them."""
         kept = fingerprints(program).kept_from(self.store.manifest.plan)
-        restore(self.store, state, dictionary, kept)
+        self._restore(state, dictionary, kept)
         return {name: shards for name, shards in state.held().items() if name in kept}
 
     def require_tables(self, program: Program) -> None:
@@ -133,7 +138,7 @@ class Durable:
         first among the ids that the store gives out.
         """
         self.recover()
-        appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), program.shards)]
+        appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), self.divisions)]
         meta = {**contents(program), **says}
         again = [key for key in self.store.manifest.slices if key[0] in program.fingerprint and key[0] not in held]
         gone = [Replace(*key, tuple(e.id for e in self.store.manifest.slices[key]), None) for key in again]
@@ -154,7 +159,29 @@ class Durable:
 
     def restore(self, state: ProgramState, dictionary: Dictionary) -> None:
         """Fill the traces and the dictionary with what the store holds."""
-        restore(self.store, state, dictionary)
+        self._restore(state, dictionary)
+
+    def _restore(self, state: ProgramState, dictionary: Dictionary, names: Container[str] | None = None) -> None:
+        if not self._lazy:
+            restore(self.store, state, dictionary, names)
+            return
+        for trace, name, shard in state:
+            if names is None or name in names:
+                self.defer(trace, name, shard)
+
+    def defer(self, trace: Trace, name: str, shard: int) -> None:
+        """Let a trace be what the store says, when someone asks for it."""
+        trace.defer(partial(self.stored, name, shard))
+
+    def stored(self, name: str, shard: int) -> StoredBatches:
+        """The batches of a trace, as the store lists them now."""
+        entries = self.store.manifest.slices.get((name, shard), ())
+        return [(self.store.array(entry), (entry.id,)) for entry in entries]
+
+    @property
+    def divisions(self) -> int:
+        """By how many the codes of interned values are divided, where many are stored at once."""
+        return int(self.store.meta.get(interned.DIVIDED) or self._shards)
 
     def commit(
         self, epoch: int, pushed: Sequence[Pushed], dictionary: Dictionary, mark: Mark, note: Note = NOTHING
@@ -164,7 +191,7 @@ class Durable:
             self.recover()  # first: merges have the ids that they were given, and not those of this commit
         appends = _appends(pushed)
         if dictionary.mark() != mark:
-            appends += interned.appended(dictionary.export(mark), self._shards)
+            appends += interned.appended(dictionary.export(mark), self.divisions)
         ids = self.store.commit(
             epoch, appends, segments=note.segments, replaces=note.replaces, offsets=note.offsets, meta=self._unsaid()
         )
@@ -195,13 +222,14 @@ class Durable:
     def tidy(self, state: ProgramState) -> None:
         """Tell the store of merges since the last time, and start a new log."""
         self.recover()
-        for trace, _, _ in state:
+        loaded = [(trace, name, shard) for trace, name, shard in state if trace.is_loaded]  # the others have no merges
+        for trace, _, _ in loaded:
             trace.past.harden()  # so that the slices of its levels become one
-        merges = [(held, name, shard) for trace, name, shard in state for held in trace.past.merges()]
+        merges = [(held, name, shard) for trace, name, shard in loaded for held in trace.past.merges()]
         self._begin_to_tidy([held for held, *_ in merges])
         for held, name, shard in merges:  # first: the ids that the store gives out come in this order
             self.store.replace(name, shard, held.ids, held.batch)
-        for trace, name, shard in state:
+        for trace, name, shard in loaded:
             gone = trace.past.gone()
             if gone:
                 self.store.replace(name, shard, gone, None)
@@ -225,14 +253,18 @@ class Durable:
                 held.ids = (id_,)
         self._tidying = None
 
-    def vacuum(self, dictionary: Dictionary, keep_epochs: int) -> None:
-        """Replace the stored dictionary by its present entries, and keep the last few epochs.
+    def renewed(self, dictionary: Dictionary) -> Iterable[Replace]:
+        """Edits that put the present entries of a dictionary in place of the stored ones.
 
         Stored slices have no other values: they were tidied before the dictionary let go of any.
         """
+        return interned.renewed(self.store, dictionary.export(), self.divisions)
+
+    def vacuum(self, edits: Iterable[Replace], keep_epochs: int) -> None:
+        """Edit the stored dictionary, and keep the last few epochs."""
         self.recover()
         self._begin_to_tidy([])
-        for each in interned.renewed(self.store, dictionary.export(), self._shards):
+        for each in edits:
             self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
         self._tidied()

@@ -41,6 +41,7 @@ Done = Callable[[dict[str, Batch]], None]  # told the change of every view, when
 FirstRows = Callable[[Program, ProgramState], Cells]  # of the sources of a program that is about to be gone on with
 Noted = Callable[[Program, ProgramState], Note]  # what a turn to a program and its state commits besides
 NO_OFFSETS: Mapping[str, Any] = {}
+KEEP = "the last one is always kept: give 1 or more"
 
 
 @doors()
@@ -70,6 +71,7 @@ class Embedded(Epochs):
         every: float = 0.0,
         adopt: bool = False,
         loops: LoopBounds | None = None,
+        lazy: bool = False,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
@@ -79,7 +81,8 @@ class Embedded(Epochs):
 
         Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
         of another circuit for this one's, as `turn` does; then joins may also read each other's traces, so that which
-        traces there are depends on all views. ``loops`` bounds what a recursion may do in one tick.
+        traces there are depends on all views. ``loops`` bounds what a recursion may do in one tick. With ``lazy``,
+        traces are read from the directory when a tick or a reader asks for them, and not when it is opened.
         """
         check_shards(shards)
         self._ended = False
@@ -89,8 +92,8 @@ class Embedded(Epochs):
         self.views: dict[str, CircuitView] = {}
         self.judge: Callable[[Mapping[str, Batch]], None] | None = None  # raises for changes that must not be
         program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None, reuse=adopt)
-        context = Context(Dictionary(), dict(program.circuit.functions), check_functions)
-        self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt)
+        self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt, lazy=lazy)
+        context = Context(self._new_dictionary(), dict(program.circuit.functions), check_functions)
         self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
         self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet
         self._last_saved = monotonic()
@@ -105,6 +108,10 @@ class Embedded(Epochs):
             except BaseException:
                 self.durable.close()
                 raise
+
+    def _new_dictionary(self) -> Dictionary:
+        """The dictionary to begin with, before a stored state is restored."""
+        return Dictionary()
 
     def _is_foreign(self, durable: Durable, program: Program) -> bool:
         """Whether a stored state is that of another program."""
@@ -369,15 +376,13 @@ class Embedded(Epochs):
         """Let go of dictionary entries that no row refers to, and of stored epochs before the last few."""
         self._require_open()
         if keep_epochs < 1:
-            raise EverviewError(
-                f"vacuum cannot keep {keep_epochs} epochs", hint="the last one is always kept: give 1 or more"
-            )
+            raise EverviewError(f"vacuum cannot keep {keep_epochs} epochs", hint=KEEP)
         self.save()
         if self.durable:
             self.durable.tidy(self.state)  # first: then what is stored has no rows that have cancelled here
         self.act(lambda: self.dictionary.sweep(self.state.references()), self._swept)
         if self.durable:
-            self.durable.vacuum(self.dictionary, keep_epochs)
+            self.durable.vacuum(self.durable.renewed(self.dictionary), keep_epochs)
 
     def _swept(self) -> None:
         self._saved = self.dictionary.mark()  # all that it holds is saved, and marks from before are void

@@ -81,8 +81,9 @@ class Adaptive:
         if not self.there.jobs:
             return None
         self._share()
-        refs = tuple(ref for refs_of_trace in self.there.written.values() for ref in refs_of_trace)
-        return Note(tuple(self.there.edits), refs, offsets)
+        refs = [ref for refs_of_trace in self.there.written.values() for ref in refs_of_trace]
+        refs += [ref for chunk in self.there.chunks for ref in chunk]
+        return Note(tuple(self.there.edits), tuple(refs), offsets)
 
     def _share(self) -> None:
         """Let tasks see what the driver has appended."""

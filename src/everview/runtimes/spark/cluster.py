@@ -12,19 +12,32 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
+import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Source
 from everview.circuit.program import Owed, Program, Ran
-from everview.codes.dictionary import Dictionary, Mark
+from everview.codes.backed import BackedDictionary
+from everview.codes.dictionary import Mark
 from everview.errors import SourceError
 from everview.operators.operator import Context
+from everview.runtimes.embedded.interned import NAMES
+from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.loops import Cells
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
 from everview.runtimes.spark.passing import Passer, Received
-from everview.runtimes.spark.stages import Job, chain, joined, one, wakes
-from everview.runtimes.spark.values import entries_for, reads_values
+from everview.runtimes.spark.stages import Job, chain, gathering, joined, one, wakes
+from everview.runtimes.spark.values import (
+    ChunkRefs,
+    Gathering,
+    chunks_for,
+    entries_for,
+    gathered_chunks,
+    mapped_chunk,
+    reads_values,
+    to_gather,
+)
 from everview.runtimes.spark.wire import (
     ARROW,
     SCHEMA,
@@ -62,21 +75,27 @@ class Cluster:
     partitions: int
     context: Context
     mark: Mark
+    entries: StoredEntries  # where the dictionary looks for values: also in chunks of the open epoch
+    divisions: int = 1  # of the codes of values
     frame: DataFrame | None = None
     resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
     whole: frozenset[int] = frozenset()
+    views: Mapping[int, int] = field(default_factory=dict[int, int])  # by stream, the bytes that go to the driver
     describe: Describe = lambda _: None
     edits: list[Replace] = field(default_factory=list[Replace])
     written: Written = field(default_factory=dict[tuple[str, int], list[SliceRef]])
     counts: Counter[int] = field(default_factory=Counter[int])  # rows that have arrived, by source
+    chunks: list[ChunkRefs] = field(default_factory=list[ChunkRefs])  # of values that tasks have gathered
     bad: list[Any] = field(default_factory=list[Any])  # Arrow tables of rows that cannot be taken
+    large: Counter[int] = field(default_factory=Counter[int])  # rows of the streams that were left to the state
     jobs: int = 0
 
     def __post_init__(self) -> None:
         self._received = Received(self.path)
 
     @property
-    def _dictionary(self) -> Dictionary:
+    def _dictionary(self) -> BackedDictionary:
+        assert isinstance(self.context.dictionary, BackedDictionary), "a stored state has the values"
         return self.context.dictionary
 
     # -- placed
@@ -87,7 +106,7 @@ class Cluster:
         resolvers, whole = (self.resolvers, self.whole) if frame is not None else ({}, frozenset[int]())
         job = Job(
             *(self.program, self.path, self.epoch, self.partitions, first, last, self.context.check),
-            *(resolvers, whole),
+            *(resolvers, whole, self.divisions, self.views),
         )
         self.describe(f"stages {first + 1}–{last + 1} of {len(self.program.stages)}")
         with self._passer(f"{first}") as passer:
@@ -109,7 +128,7 @@ class Cluster:
         ran = [Ran(shard_cells) for shard_cells in cells]
         self.describe(f"iteration {', '.join(map(str, at))}, stage {stage + 1} of {len(program.stages)}")
         where = self.path, self.epoch, self.partitions, self.written
-        told = rounds.Round(program, stage, at, *where, self.context.check)
+        told = rounds.Round(program, stage, at, *where, self.context.check, self.divisions)
         with self._passer("-".join(map(str, (*at, stage)))) as passer:
             rows = [*_cells(cells, program.needed(stage, stage), passer), *_due(due, passer)]
             _share(cells, program.shared(stage, stage), passer, self.partitions)
@@ -140,6 +159,7 @@ class Cluster:
         """The dictionary entries of the open epoch, for stages that look up values."""
         if reads_values(program, first, last):
             yield from entries_for(self._dictionary.export(self.mark), self.partitions)
+            yield from chunks_for(self.chunks, self.partitions)
 
     def _frame(self, rows: Iterable[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
@@ -155,15 +175,18 @@ class Cluster:
             RowKind.WOKEN: {},
         }
         failures: list[Row] = []
+        values: list[Row] = []
         sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
+                case RowKind.LARGE:
+                    self.large[row.node] += row.columns
                 case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
                     returned[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
                 case RowKind.EDIT:
                     self._append(row, ran)
-                case RowKind.NEW:
-                    self._dictionary.load(unpack_entries(row.payload))
+                case RowKind.NEW | RowKind.PASSED:
+                    values.append(row)
                 case RowKind.COUNT:
                     self.counts[row.node] += row.columns
                 case RowKind.BAD:
@@ -180,7 +203,38 @@ class Cluster:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         for node, total in sums.items():
             self._require_same(node, total)
+        self._take_values(values)
+        for shard, node in [key for key in returned[RowKind.LEFT] if key[1] in self.large]:
+            self.large[node] += sum(map(len, returned[RowKind.LEFT].pop((shard, node))))
         return returned
+
+    def _take_values(self, values: Sequence[Row]) -> None:
+        """Take few new values into the dictionary; let tasks gather many, and search what they have written."""
+        passed = [row for row in values if row.kind is RowKind.PASSED]
+        blocks = [row for row in values if row.kind is RowKind.NEW]
+        if not passed:
+            for row in blocks:
+                self._dictionary.load(unpack_entries(row.payload))
+            return
+        self.describe("values")
+        told = Gathering(self.path, self.epoch)
+        sent = self._frame(to_gather(passed, blocks, self.divisions)).repartitionById(self.partitions, "shard")
+        refs: list[SliceRef] = []
+        for row in from_batches(sent.mapInArrow(gathering(told), SCHEMA).toArrow().to_batches()):
+            if row.kind is RowKind.ERROR:
+                raise error_of(row)
+            new = edit_of(row).new
+            assert isinstance(new, SliceRef), "what is gathered is written"
+            refs.append(new)
+        self.chunks += (chunks := gathered_chunks(refs, NAMES))
+        self.entries.also = (*self.entries.also, *(mapped_chunk(self.path, chunk) for chunk in chunks))
+        self._require_agreement()
+
+    def _require_agreement(self) -> None:
+        """Refuse values of the open epoch that have the code of another one that tasks have gathered."""
+        own = self._dictionary.export(self.mark)
+        for kind in np.unique(own.kinds).tolist():
+            self._dictionary.fetch_all(self.entries.find_also(kind, np.unique(own.codes[own.kinds == kind])))
 
     def _source(self, node: int) -> str:
         source = self.program.circuit[node]

@@ -32,6 +32,7 @@ from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
 from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout
+from everview.runtimes.spark.values import ValuePassing, attempt, entries_for
 from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
@@ -69,6 +70,7 @@ class Coding:
     broadcast: bool = False
     weighted: bool = True
     ordered: bool = True
+    passing: ValuePassing | None = None  # where many values go; without it, all of them go to the driver
 
     @cached_property
     def layout(self) -> Schema:
@@ -321,7 +323,10 @@ class _Values:
         """Entries for the driver, and for every task of the next stage that may need them."""
         if not len(entries):
             return
-        block = pack_entries(entries).data
-        yield Row(RowKind.NEW, -1, 0, 0, block)
+        passing = self.coding.passing
+        if passing is None:
+            yield Row(RowKind.NEW, -1, 0, 0, pack_entries(entries).data)
+        else:
+            yield from passing.rows(entries, attempt(f"coding.{self.coding.node}"))
         if self.coding.broadcast:
-            yield from (Row(RowKind.ENTRIES, -1, partition, 0, block) for partition in range(self.coding.partitions))
+            yield from entries_for(entries, self.coding.partitions)

@@ -9,6 +9,7 @@ everything goes on from the same moment.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -40,7 +41,11 @@ from everview.runtimes.spark.evolving import (
     last_changes,
     nothing_fed,
 )
+from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
+from everview.runtimes.spark.sweeping import Sweep, referring, writing
+from everview.runtimes.spark.wire import ARROW, SCHEMA, RowKind, edit_of, error_of, from_batches, to_batches
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
@@ -50,6 +55,8 @@ from everview.zset.batch import Batch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
+ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
@@ -59,7 +66,7 @@ class Ticked:
     """The outcome of an epoch: the changes of its views, and where and how it ran."""
 
     epoch: int
-    changes: Mapping[str, Batch]
+    changes: Mapping[str, Change]
     arrived: Mapping[str, int]
     decisions: tuple[Decision, ...]
     tick: float  # seconds
@@ -109,6 +116,7 @@ class Engine(Closing):
         self.path = self.store.address
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
+        self.alone = ALONE
 
     @staticmethod
     def exists(path: str) -> bool:
@@ -154,6 +162,11 @@ class Engine(Closing):
         return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
 
     @property
+    def divisions(self) -> int:
+        """By how many the codes of values are divided where tasks write them."""
+        return self.durable.divisions
+
+    @property
     def offsets(self) -> Mapping[str, Any]:
         return self.store.manifest.offsets
 
@@ -163,7 +176,33 @@ class Engine(Closing):
 
     @property
     def trace_rows(self) -> int:
-        return sum(len(trace.before) for trace, _, _ in self.run.state)
+        return self.rows_by_trace.total()
+
+    @property
+    def _ordered_by_value(self) -> int:
+        """The rows of traces in the order of values, which whoever reads them must have in memory."""
+        slices, state = self.store.manifest.slices, self.run.state
+        keys = {(name, shard) for trace, name, shard in state if trace.order is not None}
+        return sum(entry.ref.rows for key in keys for entry in slices.get(key, ()))
+
+    @property
+    def rows_by_trace(self) -> Counter[str]:
+        """The rows of every trace, on all shards; what is not loaded is counted as the store lists it."""
+        rows, slices = Counter[str](), self.store.manifest.slices
+        for trace, name, shard in self.run.state:
+            stored = slices.get((name, shard), ())
+            rows[name] += len(trace.before) if trace.is_loaded else sum(entry.ref.rows for entry in stored)
+        return rows
+
+    def rows_of(self, view: str) -> int:
+        """The most rows that a view can have on all shards, without reading them."""
+        node = self.program.contents(view)
+        return 0 if node is None else self.rows_by_trace[self.program.names[node]]
+
+    def rows_of_table(self, source: str) -> int:
+        """The most rows that a source can hold on all shards, without reading them."""
+        node = self.program.table(source)
+        return 0 if node is None else self.rows_by_trace[self.program.names[node]]
 
     def contents(self, source: str) -> Batch:
         """What a source holds, its columns in their own order."""
@@ -178,6 +217,9 @@ class Engine(Closing):
         self, changes: Mapping[str, Any], offsets: Mapping[str, Any], decision: Decision, describe: Describe
     ) -> Ticked:
         """Run a tick of rows that the driver has; large iterations of a recursion may go to the cluster."""
+        if self.placement.place == "auto" and decision.where == "driver" and (rows := self._ordered_by_value) > ORDERED:
+            reason = f"traces in the order of texts have {rows:,} rows: the driver would have to read the texts"
+            decision = Decision("cluster", reason)
         return self._epoch(lambda _: self.run.encode(changes), None, frozenset(), offsets, decision, describe)
 
     def tick_on_cluster(
@@ -212,17 +254,24 @@ class Engine(Closing):
     ) -> Ticked:
         start = perf_counter()
         run, program = self.run, self.program
+        run.make_room()
+        views = read_from_state(program)
         with disk_told("the driver"), run.begin() as mark:
             cells = begin(mark)
             cluster = Cluster(
-                *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark),
+                *(self.spark, program, self.path, run.epoch, self.partitions, run.context, mark, run.entries),
+                divisions=self.divisions,
                 frame=None if frame is None else frame(mark),
                 resolvers={node: r for node, r in run.arriving.resolvers.items() if r.keyed or node in whole},
                 whole=whole,
+                views={node: MOST_BYTES if name in self.delivered else INLINE_BYTES for node, name in views.items()},
                 describe=describe,
             )
             place = Adaptive(InProcess(program, run.state, run.context), cluster, self.placement, decision)
-            outputs = run.compute(cells, place)
+            outputs: dict[str, Change] = {**run.compute(cells, place)}
+            for node, rows in cluster.large.items():
+                view = views[node]
+                outputs[view] = StoredChange(self.path, view, run.view(view).schema, run.epoch, run.epoch + 1, rows)
             ticked = perf_counter()
             if inspect is not None:
                 inspect(cluster.bad)
@@ -230,6 +279,7 @@ class Engine(Closing):
             committed = self._commit(mark, place, outputs, dict(offsets))
         run.epoch += 1
         self._take_in(committed)
+        run.entries.also = ()  # the store lists them now
         done = perf_counter()
         names = {node: name for name, node in program.circuit.sources.items()}
         arrived = {names[node]: rows for node, rows in cluster.counts.items()}
@@ -241,7 +291,7 @@ class Engine(Closing):
         )
 
     def _commit(
-        self, mark: Mark, place: Adaptive, outputs: Mapping[str, Batch], offsets: dict[str, Any]
+        self, mark: Mark, place: Adaptive, outputs: Mapping[str, Change], offsets: dict[str, Any]
     ) -> Callable[[], None]:
         """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
@@ -249,7 +299,10 @@ class Engine(Closing):
         note = place.note(offsets)
         if note is None:
             pushed = state.pushed()
+            listed = run.entries.marks if run.dictionary.mark() != mark else None
             ids = self.durable.commit(epoch, pushed, run.dictionary, mark, Note(changes, (), offsets))
+            if listed is not None:
+                run.entries.all_here(listed)
             return lambda: self._close(ids, pushed)
         root = set(self.program.names.values())
         pushed = [push for push in state.pushed() if push[1] in root]
@@ -280,19 +333,21 @@ class Engine(Closing):
         self.run.state.abandon()
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
-                trace.restore([(part.array, (part.id,)) for part in self.store.slices(name, shard)])
+                self.run.follow(trace, name, shard)
 
     # -- the changes that sinks are given
 
-    def _last_changes(self, outputs: Mapping[str, Batch]) -> Iterable[Replace]:
+    def _last_changes(self, outputs: Mapping[str, Change]) -> Iterable[Replace]:
         """Edits that put this epoch's changes in place of the last one's; views without a sink lose theirs."""
         for view, changes in outputs.items():
-            name, rows = changes_of(view), changes.rows if view in self.delivered else changes.rows[:0]
-            old = tuple(part.id for part in self.store.slices(name))
-            if old or len(rows):
-                yield Replace(name, 0, old, np.ascontiguousarray(rows) if len(rows) else None)
+            name, new = changes_of(view), None
+            if view in self.delivered and len(changes):
+                new = changes.block if isinstance(changes, StoredChange) else np.ascontiguousarray(changes.rows)
+            old = tuple(entry.id for entry in self.store.manifest.slices.get((name, 0), ()))
+            if old or new is not None:
+                yield Replace(name, 0, old, new)
 
-    def last_changes(self) -> dict[str, Batch]:
+    def last_changes(self) -> dict[str, Change]:
         """The changes of the last epoch, for every delivered view."""
         schemas = {view: self.run.view(view).schema for view in self.delivered}
         return last_changes(self.store, schemas, self.run.dictionary)
@@ -306,7 +361,20 @@ class Engine(Closing):
 
     def vacuum(self, keep_epochs: int) -> None:
         """Let go of what only older epochs need, and of values that no row refers to."""
-        self.run.vacuum(keep_epochs)
+        large = self.state_bytes > self.alone
+        self.run.vacuum(keep_epochs, self._swept if large else Sweep.here)
+
+    def _swept(self, sweep: Sweep) -> list[Replace]:
+        """The edits of a sweep, found by tasks."""
+        begin = pa.Table.from_batches(list(to_batches(sweep.begin())), ARROW)
+        frame = self.spark.createDataFrame(begin)
+        for task in (referring(sweep), writing(sweep)):
+            frame = frame.repartitionById(self.partitions, "shard").mapInArrow(task, SCHEMA)
+        rows = list(from_batches(frame.toArrow().to_batches()))
+        for row in rows:
+            if row.kind is RowKind.ERROR:
+                raise error_of(row)
+        return [edit_of(row) for row in rows]
 
     def sweep(self, keep_epochs: int) -> None:
         """Let go of files that only older epochs need: cheap enough to be done now and then."""

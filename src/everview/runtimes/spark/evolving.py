@@ -6,7 +6,7 @@ is defined otherwise goes from what it held to what it holds now. So the turn is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,7 +14,10 @@ import numpy as np
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.program import Program
-from everview.codes.dictionary import Dictionary
+from everview.codes.backed import BackedDictionary
+from everview.codes.dictionary import Dictionary, Mark
+from everview.doors import inside
+from everview.errors import EverviewError
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.operators.operator import Context
@@ -22,10 +25,13 @@ from everview.runtimes.embedded.arriving import Arriving
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.prepare import prepared
 from everview.runtimes.embedded.rehearse import rehearse
-from everview.runtimes.embedded.runtime import Embedded, FirstRows
+from everview.runtimes.embedded.runtime import KEEP, Embedded, FirstRows
+from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_for, shards, views
+from everview.runtimes.spark.stored_change import Change, StoredChange
+from everview.runtimes.spark.sweeping import Sweep
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Table
 from everview.traces.store import Manifest, Replace, State, Store
@@ -37,6 +43,8 @@ from everview.zset.batch import Batch
 StoredState: TypeAlias = Store  # a state that is about to be turned
 Fed = Callable[[Mapping[str, Any]], Collection[str]]  # the sources that were read, as the offsets of a state say
 Ready = Callable[[TurnPlan, Store], None]  # called before a turn, with the state as it is; it may refuse
+CACHED = 64 << 20  # bytes of values, after which the driver forgets them, and reads again what it needs
+Swept = Callable[[Sweep], Iterable[Replace]]  # finds the edits of a sweep, here or by tasks
 RENAMED = "renamed"  # under which a state says which views had another name before
 
 
@@ -63,7 +71,14 @@ class EvolvingRun(Embedded):
         **options: Any,
     ) -> None:
         self.delivered, self._fed, self._ready = delivered, fed, ready
-        super().__init__(circuit, path, adopt=True, **options)
+        self.entries = StoredEntries(lambda: self._stored)
+        super().__init__(circuit, path, adopt=True, lazy=True, **options)
+
+    def _new_dictionary(self) -> Dictionary:
+        """A dictionary that takes from the store what it is asked for."""
+        dictionary = BackedDictionary(self.entries)
+        self.entries.load_small(dictionary)
+        return dictionary
 
     def planned(self, circuit: Circuit, tables: Mapping[str, Table]) -> TurnPlan:
         """What going on with a circuit would take."""
@@ -86,6 +101,74 @@ class EvolvingRun(Embedded):
         self._go_over(plan, held, context, tables, delivered)
         self.delivered = delivered
 
+    def follow(self, trace: Trace, name: str, shard: int) -> None:
+        """Let a trace be what the store says now: when it is asked for, or at once if compiled code knows its place."""
+        assert self.durable is not None, "the state is stored"
+        if self._is_compiled:
+            trace.restore(self.durable.stored(name, shard))
+        else:
+            self.durable.defer(trace, name, shard)
+
+    @property
+    def _is_compiled(self) -> bool:
+        return vars(self.state).get("compiled") is not None
+
+    @inside
+    def abandon(self, mark: Mark) -> None:
+        """Forget the open epoch, with the chunks of values that its tasks have written. It may be repeated."""
+        super().abandon(mark)
+        self.entries.also = ()
+
+    def vacuum(self, keep_epochs: int = 1, swept: Swept = Sweep.here) -> None:
+        """Let go of values that no row refers to, and of stored epochs before the last few; ``swept`` finds the edits.
+
+        The dictionary here forgets everything first: it must not take for stored what is about to go.
+        """
+        self._require_open()
+        if keep_epochs < 1:
+            raise EverviewError(f"vacuum cannot keep {keep_epochs} epochs", hint=KEEP)
+        assert self.durable is not None, "the state is stored"
+        self.durable.tidy(self.state)
+        sweep = self._sweep()
+        self.act(self._forget_values, self._forgotten)
+        self.durable.vacuum(swept(sweep), keep_epochs)
+
+    def _sweep(self) -> Sweep:
+        assert self.durable is not None, "the state is stored"
+        changes = [(changes_of(name), view.schema) for name, view in self.views.items()]
+        ways = self.dictionary.exceptions()
+        kept = {kind: ways.codes[ways.kinds == kind] for kind in np.unique(ways.kinds).tolist()}
+        where = str(self._stored.path), self.epoch, self.shards, self.durable.divisions
+        return Sweep(*where, (*self.state.schemas.values(), *changes), kept)
+
+    def make_room(self) -> None:
+        """Forget the values of the dictionary if they are many: the store has them."""
+        if self.dictionary.nbytes > CACHED:
+            self.recover()
+            self.act(self._forget_values, self._forgotten)
+
+    def _forget_values(self) -> None:
+        if not self._is_compiled:
+            for trace, name, shard in self.state:
+                if trace.order is not None and trace.is_loaded:  # it needs the values by which it is ordered
+                    self.follow(trace, name, shard)
+        self.entries.forget()
+        self._values.forget()
+
+    def _forgotten(self) -> None:
+        """Finish forgetting: exceptions must be here, and what loaded traces compare. It may be repeated."""
+        self.entries.load_small(self._values)
+        for trace, _, _ in self.state:
+            if trace.order is not None and trace.is_loaded:
+                for batch in trace.past.batches:
+                    trace.order.admit(batch)
+        self.note_saved()
+
+    @property
+    def _values(self) -> BackedDictionary:
+        assert isinstance(self.dictionary, BackedDictionary), "a stored state has the values"
+        return self.dictionary
+
     def note_saved(self) -> None:
         """Note that the store has all entries of the dictionary."""
         self._saved = self.dictionary.mark()
@@ -101,7 +184,7 @@ class EvolvingRun(Embedded):
         self.note_saved()
         for trace, name, shard in state:
             if name in plan.moved:
-                trace.restore([(part.array, (part.id,)) for part in durable.store.slices(plan.moved[name], shard)])
+                durable.defer(trace, plan.moved[name], shard)
         held |= {name: traces for name, traces in state.held().items() if name in plan.moved}
         self._go_over(plan, held, context, self.tables, self.delivered)
 
@@ -119,7 +202,7 @@ class EvolvingRun(Embedded):
             """Let traces that have another name now refer to what the store has by that name."""
             for trace, name, shard in self.state:
                 if name in plan.moved:
-                    trace.restore([(part.array, (part.id,)) for part in self._stored.slices(name, shard)])
+                    self.follow(trace, name, shard)
 
         first, says = self._reshaped(plan, tables), self._says(plan)
         note = partial(self._note_changes, plan, delivered)
@@ -165,7 +248,7 @@ class EvolvingRun(Embedded):
         stored, before = self._stored, views(self._stored)
         for view in {**before, **dict.fromkeys(delivered)}:
             name, then = changes_of(view), before.get(plan.renamed.get(view, view))
-            old = tuple(part.id for part in stored.slices(name))
+            old = tuple(entry.id for entry in stored.manifest.slices.get((name, 0), ()))
             rows = _change(stored, then, plan, state, view) if view in delivered else None
             if old or (rows is not None and len(rows)):
                 yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
@@ -197,23 +280,25 @@ def changes_of(view: str) -> str:
     return f"change of {view}"
 
 
-def last_changes(stored: State, schemas: Mapping[str, Schema], dictionary: Dictionary) -> dict[str, Batch]:
+def last_changes(stored: State, schemas: Mapping[str, Schema], dictionary: Dictionary) -> dict[str, Change]:
     """The changes of the last epoch, of views with a sink."""
-    return {view: Batch(schema, _last_rows(stored, view, schema), dictionary) for view, schema in schemas.items()}
+    return {view: _last_change(stored, view, schema, lambda _: dictionary) for view, schema in schemas.items()}
 
 
-def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Batch]:
+def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Change]:
     """`last_changes` of a state whose dictionary is not loaded: the values that occur are taken from it."""
-    rows = {view: _last_rows(stored, view, schema) for view, schema in schemas.items()}
     return {
-        view: Batch(schema, rows[view], dictionary_for(schema, rows[view], [stored]))
+        view: _last_change(stored, view, schema, lambda rows, schema=schema: dictionary_for(schema, rows, [stored]))
         for view, schema in schemas.items()
     }
 
 
-def _last_rows(stored: State, view: str, schema: Schema) -> Matrix:
+def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Matrix], Dictionary]) -> Change:
     slices = [part.array for part in stored.slices(changes_of(view))]
-    return np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
+    if slices and slices[0].ndim == 1:
+        return StoredChange.of_block(str(stored.path), view, schema, slices[0])
+    rows = np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
+    return Batch(schema, rows, values(rows))
 
 
 def _change(

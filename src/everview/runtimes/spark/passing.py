@@ -10,9 +10,10 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everview.runtimes.spark.wire import Row, RowKind, matrix_of, matrix_rows
 from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
@@ -34,11 +35,14 @@ class _Passing(FileSystem):
         pass
 
 
+PASSING = _Passing()
+
+
 class Passer:
     """Writes what one task, or the driver for one job, passes on."""
 
     def __init__(self, path: str, epoch: int, attempt: str) -> None:
-        self._writer = SegmentWriter(path, epoch, attempt, _Passing())
+        self._writer = SegmentWriter(path, epoch, attempt, PASSING)
         self._waiting: list[Row] = []
 
     def rows(self, kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
@@ -92,5 +96,9 @@ class Received:
         return matrices
 
     def slice(self, ref: SliceRef) -> Matrix:
+        """Rows that another process has written in the open epoch."""
+        return self.array(ref)
+
+    def array(self, ref: SliceRef) -> NDArray[Any]:
         """What another process has written in the open epoch."""
         return self._files.peek(ManifestEntry(-1, ref))

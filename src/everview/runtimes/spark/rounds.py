@@ -21,12 +21,12 @@ from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
-from everview.runtimes.spark.stages import attempt, joined, one, reporting
-from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.stages import joined, one, reporting
+from everview.runtimes.spark.values import TaskDictionary, ValuePassing, attempt, reads_values
 from everview.runtimes.spark.wire import Row, RowKind, edit_row, from_batches, to_batches
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
-from everview.traces.view import Batches
+from everview.traces.view import Batches, admitted
 from everview.traces.wide import Wide
 from everview.types.words import Matrix
 
@@ -46,6 +46,7 @@ class Round:
     partitions: int
     written: Written
     check: bool = False
+    divisions: int = 1  # of the codes of values
 
     def run(self, rows: Iterable[Row], attempt: str) -> Iterator[Row]:
         """The stage on the shards that have arrived; what was appended comes back as references to slices."""
@@ -77,7 +78,8 @@ class Round:
                     yield from self._shard(shard, arrived.pop(shard), writer, passer, everywhere, context)
                 writer.finish()
                 yield from passer.finish()
-            yield from values.rows(self.partitions, later=False)
+            passing = ValuePassing(self.path, self.epoch + 1, self.divisions)
+            yield from values.rows(passing, attempt, self.partitions, later=False)
         finally:
             values.close()
 
@@ -118,7 +120,8 @@ class Round:
         past = [s.array for s in state.slices(name, shard)]
         current = [received.slice(ref) for ref in self.written.get((name, shard), ())]
         columns, order = trace_columns(layout, depth), context.order(layout, depth)
-        return Batches(columns, past, order), Batches(columns, (*past, *current), order)
+        both = admitted((*past, *current), order)
+        return Batches(columns, both[: len(past)], order), Batches(columns, both, order)
 
     def _everywhere(self, read: Read, shared: Shared, context: Context) -> Wide:
         """A trace on all shards; after this very time, with what all tasks have appended."""

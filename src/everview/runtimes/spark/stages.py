@@ -25,7 +25,7 @@ from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
-from everview.runtimes.spark.values import TaskDictionary, reads_values
+from everview.runtimes.spark.values import Gathering, TaskDictionary, ValuePassing, attempt, reads_values
 from everview.runtimes.spark.wire import (
     SCHEMA,
     Row,
@@ -41,7 +41,7 @@ from everview.runtimes.tables import Resolver
 from everview.traces.order import ValueOrder
 from everview.traces.spine import RATIO, SMALL
 from everview.traces.store import Replace, SegmentWriter, Slice
-from everview.traces.view import Batches, merged
+from everview.traces.view import Batches, admitted, merged
 from everview.traces.wide import Wide
 from everview.types.words import Matrix
 
@@ -69,6 +69,13 @@ class Job:
     check: bool = False
     resolvers: Mapping[int, Resolver] = field(default_factory=dict[int, Resolver])
     whole: frozenset[int] = frozenset()
+    divisions: int = 1  # of the codes of values
+    views: Mapping[int, int] = field(default_factory=dict[int, int])  # by stream, the bytes that go to the driver
+
+    @property
+    def passing(self) -> ValuePassing:
+        """Where tasks pass new values on to."""
+        return ValuePassing(self.path, self.epoch + 1, self.divisions)
 
 
 # -- on the driver
@@ -101,13 +108,16 @@ def task(job: Job, number: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator
     return run_stage
 
 
-def attempt(stage: str) -> str:
-    """A name for this attempt of a task at a stage."""
-    from pyspark import TaskContext
+def gathering(told: Gathering) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The job that gathers values as a function for `mapInArrow`."""
 
-    context = TaskContext.get()
-    assert context is not None, "outside of a task, one is told its attempt"
-    return f"{stage}.{context.partitionId()}.{context.attemptNumber()}"
+    def run_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_to(1)  # a task has one core
+        rows = list(from_batches(batches))
+        yield from to_batches(reporting(-1, lambda: told.run(rows, attempt("values"))))
+        settle()
+
+    return run_task
 
 
 def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Row]:
@@ -170,7 +180,8 @@ def _run(
                 yield from work.shard(shard, arrived.pop(shard))
             writer.finish()
             yield from passer.finish()
-            yield from work.values.rows(job.partitions, later=reads_values(job.program, number + 1, job.last))
+            later = reads_values(job.program, number + 1, job.last)
+            yield from work.values.rows(job.passing, attempt, job.partitions, later=later)
         finally:
             work.values.close()
 
@@ -208,8 +219,15 @@ class _Work:
                 yield edit_row(shard, self._write(node, shard, batch))
         for node in self.wanted:
             if node in cells and node not in given and cells[node].shape[0]:
-                yield from self.passer.rows(RowKind.LEFT, node, shard, cells[node])
+                yield from self._left(node, shard, cells[node])
         yield from self._outgoing(shard, cells)
+
+    def _left(self, node: int, shard: int, rows: Matrix) -> Iterator[Row]:
+        """What the driver wants of a stream; of much that it finds in the state, too, only how many rows it is."""
+        if rows.nbytes > self.job.views.get(node, rows.nbytes):
+            yield Row(RowKind.LARGE, node, shard, rows.shape[0])
+        else:
+            yield from self.passer.rows(RowKind.LEFT, node, shard, rows)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
         """Resolve the commands of tables into changes."""
@@ -225,8 +243,8 @@ class _Work:
     def _before(self, shard: int) -> Callable[[int], Batches]:
         @cache
         def before(node: int) -> Batches:
-            arrays = [part.array for part in self._slices(node, shard)]
-            return Batches(self.program.traces[node].width + 1, arrays, self._order(node))
+            arrays, order = [part.array for part in self._slices(node, shard)], self._order(node)
+            return Batches(self.program.traces[node].width + 1, admitted(arrays, order), order)
 
         return before
 
@@ -279,11 +297,13 @@ class _Work:
 def joined(program: Program, node: int, parts: Sequence[Matrix], context: Context) -> Matrix:
     """The parts of a stream that was cut for the wire; a sorted one is sorted again."""
     layout = program.circuit.layout(node)
+    order = context.order(layout)
+    parts = admitted(parts, order)
     if len(parts) == 1 or not layout.sorted:
         return one(parts)
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = merged(whole, part, context.order(layout))
+    whole, *others = parts
+    for part in others:
+        whole = merged(whole, part, order)
     return whole
 
 

@@ -11,29 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
 from everview.codes import references
-from everview.codes.dictionary import Dictionary, Entries
+from everview.codes.dictionary import Dictionary
 from everview.errors import SchemaError, StoreError, WeightOverflow
-from everview.kernels.dictionary import gather
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
 from everview.kernels.sort import arrange, is_batch
-from everview.runtimes.embedded.interned import joined
-from everview.runtimes.spark.worker import Chunk, dictionary_chunks
+from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.traces.store import ManifestEntry, Reader, State, Store
 from everview.traces.store.objects import require_scheme
 from everview.types import NULL_WORD, Schema, unknown_name
-from everview.types.words import Matrix, Words
+from everview.types.words import Matrix
 
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
+Relations = Literal["views", "tables"]
 AT_ONCE = 64  # epochs; each has a file open
-SPARSE = 16  # places for every wanted code, so that few others meet one of them
-PLACES = 1 << 22
 
 
 class StoredRelation(NamedTuple):
@@ -107,17 +105,23 @@ def tables(state: State) -> dict[str, StoredRelation]:
     return _relations(state, "tables")
 
 
-def view(state: State, name: str) -> StoredRelation:
-    """A view by its name."""
-    known = views(state)
+def view(state: State, name: str, what: Relations = "views") -> StoredRelation:
+    """A view by its name; or a source whose contents are kept, if it is to be one of the ``tables``."""
+    known = _known(state, what)
     if name in known:
         return known[name]
+    if what == "tables":
+        raise unknown_name("table", name, known)
     if name in state.manifest.meta.get("views", {}):
         raise StoreError(f"view {name} keeps no contents", hint="build its sink with keep=True")
     raise unknown_name("view", name, known)
 
 
-def _relations(state: State, what: str) -> dict[str, StoredRelation]:
+def _known(state: State, what: Relations) -> dict[str, StoredRelation]:
+    return views(state) if what == "views" else tables(state)
+
+
+def _relations(state: State, what: Relations) -> dict[str, StoredRelation]:
     described: Mapping[str, Mapping[str, str] | None] = state.manifest.meta.get(what, {})
     return {
         name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in described.items() if kept
@@ -170,10 +174,10 @@ class Difference(NamedTuple):
         return (self.after,) if self.before is None else (self.before, self.after)
 
 
-def difference(before: State | None, after: State, name: str, shard: int) -> Difference:
+def difference(before: State | None, after: State, name: str, shard: int, what: Relations = "views") -> Difference:
     """What happened to a view on a shard from one epoch to another; without a first, since the beginning."""
-    now = view(after, name)
-    then = views(before).get(name) if before is not None else None
+    now = view(after, name, what)
+    then = _known(before, what).get(name) if before is not None else None
     if before is not None and then is not None:
         _require_same_words(name, now.schema, then.schema, before.epoch)
     old = _entries(before, then, shard) if before is not None and then is not None else ()
@@ -183,14 +187,14 @@ def difference(before: State | None, after: State, name: str, shard: int) -> Dif
     return Difference(before, after, name, now.schema, gone, come)
 
 
-def changes(before: State | None, after: State, name: str, shard: int) -> Matrix:
+def changes(before: State | None, after: State, name: str, shard: int, what: Relations = "views") -> Matrix:
     """The change of a view on a shard from one epoch to another, as a batch: ``after - before``."""
-    return difference(before, after, name, shard).rows()
+    return difference(before, after, name, shard, what).rows()
 
 
-def sizes(before: State | None, after: State, name: str) -> list[int]:
+def sizes(before: State | None, after: State, name: str, what: Relations = "views") -> list[int]:
     """How many bytes of slices it takes to read a change, shard by shard."""
-    return [difference(before, after, name, shard).nbytes for shard in range(shards(after))]
+    return [difference(before, after, name, shard, what).nbytes for shard in range(shards(after))]
 
 
 def total(schema: Schema, slices: Sequence[Matrix]) -> Matrix:
@@ -290,49 +294,12 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
     """A dictionary with the values in these rows, taken from the states; only for lookups, not for interning."""
     wanted = {kind: codes[codes != NULL_WORD] for kind, codes in references(schema, rows).items()}
     dictionary = Dictionary()
-    if not any(map(len, wanted.values())):
-        return dictionary
-    sieve = Sieve(wanted)
-    entries: list[Entries] = []
-    seen: set[tuple[Any, ...]] = set()
     for state in states:
-        for chunk in (chunk for of_shard in dictionary_chunks(state.manifest).values() for chunk in of_shard):
-            identity = tuple(map(_identity, chunk))
-            if identity not in seen:
-                seen.add(identity)
-                entries += _picked(state, chunk, sieve)
-    if entries:
-        dictionary.load(joined(entries))
+        source = StoredEntries(lambda state=state: state)
+        for kind in [kind for kind, codes in wanted.items() if len(codes)]:
+            found = source.find(kind, wanted[kind])
+            if len(found):
+                # Entries that block an exception's hash matter only for interning, so no exception is to look for them.
+                dictionary.load(replace(found, exceptions=np.zeros(len(found), np.uint8)))
+                wanted[kind] = np.setdiff1d(wanted[kind], found.codes, assume_unique=True)
     return dictionary
-
-
-def _picked(state: State, chunk: Chunk, sieve: Sieve) -> list[Entries]:
-    """The wanted entries of a chunk and no others: entries that block an exception's hash matter only for interning."""
-    codes, kinds = state.array(chunk[0]), state.array(chunk[1])
-    rows = sieve.rows(codes, kinds)
-    if not len(rows):
-        return []
-    offsets, data = gather(rows, state.array(chunk[2]), state.array(chunk[3]))
-    return [Entries(codes[rows], kinds[rows], offsets, data, np.zeros(len(rows), np.uint8))]
-
-
-class Sieve:
-    """A filter that finds wanted codes among many. Codes are hashes, so their last bits rule most others out."""
-
-    def __init__(self, wanted: Mapping[int, Words]) -> None:
-        self._wanted = {kind: np.unique(codes) for kind, codes in wanted.items()}
-        places = 1 << min(SPARSE * sum(map(len, self._wanted.values())), PLACES).bit_length()
-        self._last = places - 1
-        self._marked = np.zeros(places, np.bool_)
-        for codes in self._wanted.values():
-            self._marked[codes & self._last] = True
-
-    def rows(self, codes: Words, kinds: Words) -> Words:
-        """The positions of the wanted codes."""
-        likely = np.flatnonzero(self._marked[codes & self._last])
-        keep = np.zeros(len(likely), np.bool_)
-        for kind, wanted in self._wanted.items():
-            if len(wanted):
-                near = np.minimum(np.searchsorted(wanted, codes[likely]), len(wanted) - 1)
-                keep |= (kinds[likely] == kind) & (wanted[near] == codes[likely])
-        return likely[keep]

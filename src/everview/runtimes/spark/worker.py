@@ -14,15 +14,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from everview.codes.dictionary import Dictionary, Entries
-from everview.runtimes.embedded.interned import NAMES, joined
+from everview.codes.backed import BackedDictionary
+from everview.codes.dictionary import Dictionary
+from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.traces.store import Manifest, ManifestEntry, Reader, Slice, SliceRef, Store
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import layout_of
 from everview.traces.store.slices import Key
 
-Chunk = tuple[ManifestEntry, ...]  # one slice of each part of the dictionary
-Sums = tuple[int, ...]  # their checksums: unlike their places, these stay
+CACHED = 64 << 20  # bytes of values, after which a process forgets them all, and reads again what it needs
 
 
 @dataclass(slots=True)
@@ -42,8 +42,8 @@ class Replica:
         self._reader: Reader | None = None
         self._segments = Arrays(layout_of(path), Path(path), -1)
         self._held: dict[Key, LoadedTrace] = {}
-        self._dictionary = Dictionary()
-        self._interned: dict[int, list[Sums]] = {}  # the chunks in the dictionary, by shard
+        self.entries = StoredEntries(self._at)
+        self._dictionary = BackedDictionary(self.entries)
 
     def at(self, epoch: int) -> Replica:
         """Move to an epoch; of its log, only what was not read yet is read."""
@@ -66,23 +66,23 @@ class Replica:
 
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
-        chunks = dictionary_chunks(self._at().manifest)
-        marks = {
-            shard: [tuple(part.ref.checksum for part in chunk) for chunk in shard_chunks]
-            for shard, shard_chunks in chunks.items()
-        }
-        if any(marks.get(shard, [])[: len(known)] != known for shard, known in self._interned.items()):
-            self._dictionary, self._interned = Dictionary(), {}
-        new = [
-            chunk
-            for shard, shard_chunks in chunks.items()
-            for chunk in shard_chunks[len(self._interned.get(shard, ())) :]
-        ]
-        if new:
-            # All at once: what stands in an exception's way may be a chunk of another shard.
-            self._dictionary.load(joined([Entries(*map(self._load, chunk)) for chunk in new]))
-        self._interned = marks
+        if self.entries.is_behind or self._dictionary.nbytes > CACHED:
+            self.forget_values()
+        self.entries.load_small(self._dictionary)
         return self._dictionary
+
+    @property
+    def manifest(self) -> Manifest:
+        return self._at().manifest
+
+    def array(self, entry: ManifestEntry) -> NDArray[Any]:
+        """The array of one slice, checked, and not kept for the next time."""
+        return self._load(entry)
+
+    def forget_values(self) -> None:
+        """Let go of all interned values; those that are asked for are read again."""
+        self.entries.forget()
+        self._dictionary.forget()
 
     def _at(self) -> Reader:
         assert self._reader is not None, "a replica is at an epoch"
@@ -106,14 +106,6 @@ class Replica:
 
     def _load(self, entry: ManifestEntry) -> NDArray[Any]:
         return self._at().array(entry) if entry.ref.inline else self._segments.peek(entry)
-
-
-def dictionary_chunks(manifest: Manifest) -> dict[int, list[Chunk]]:
-    """By shard, the dictionary's chunks as a state lists them: the slices of `PARTS`, which belong together."""
-    shards = sorted(shard for name, shard in manifest.slices if name == NAMES[0])
-    return {
-        shard: list(zip(*(manifest.slices.get((name, shard), ()) for name in NAMES), strict=True)) for shard in shards
-    }
 
 
 MANY = 10_000  # objects: the garbage collector goes through fewer in a few milliseconds

@@ -1,0 +1,240 @@
+"""State beyond the driver: read when it is needed, values written by tasks, and memory that does not grow with it."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from everview.circuit import Circuit
+from everview.codes.dictionary import Entries
+from everview.errors import CodeCollision, CorruptState
+from everview.runtimes.embedded import interned, stored_entries
+from everview.runtimes.spark import engine as engine_module
+from everview.runtimes.spark import evolving, values, worker
+from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.stored_change import StoredChange
+from everview.runtimes.tables import Table
+from everview.spark.queries import Queries
+from everview.traces.store import Store
+from everview.verify import verify
+from spark.in_process import engine, tick
+
+SCHEMA = "id BIGINT NOT NULL, g STRING NOT NULL, s STRING, v BIGINT NOT NULL"
+VIEWS = {
+    "sums": "SELECT g, sum(v) AS n, max(s) AS m FROM t GROUP BY g",
+    "plain": "SELECT g, sum(v) AS n FROM t GROUP BY g",
+    "made": "SELECT s || '!' AS x, v FROM t WHERE v > 2",
+    "top": "SELECT id, s FROM t ORDER BY s DESC, id LIMIT 3",
+}
+Row = tuple[int, str, str | None, int]
+
+
+def circuit_of(views: Any = VIEWS) -> Circuit:
+    circuit = Circuit()
+    circuit.source("t", SCHEMA)
+    queries = Queries(circuit)
+    for name in views:
+        queries.define_sql(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}", "spark")
+    return circuit
+
+
+def opened(path: Path, place: Any = "driver", views: Any = VIEWS, **how: Any) -> Engine:
+    return engine(circuit_of(views), path, place=place, tables={"t": Table(("id",))}, **how)
+
+
+def check(run: Engine, held: dict[int, Row]) -> None:
+    assert dict(run.contents("t")) == dict.fromkeys(held.values(), 1)
+    shown = {name: run.run.view(name).contents() for name in run.run.views}
+    verdict = verify(circuit_of(), {"t": run.contents("t")}, shown)
+    assert verdict, str(verdict)
+
+
+def upserts(draw: random.Random, held: dict[int, Row], rows: int) -> list[Any]:
+    change: list[Any] = []
+    for key in draw.sample(range(60), rows):
+        if key in held:
+            change.append((held.pop(key), -1))
+        if draw.random() < 0.8:
+            text = None if draw.random() < 0.1 else f"text {draw.randrange(30)}"
+            held[key] = key, f"g{draw.randrange(4)}", text, draw.randrange(6)
+            change.append((held[key], 1))
+    return change
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_life_with_hardly_any_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Values are forgotten before every tick, gathered by tasks however few, swept, and found again after opening."""
+    monkeypatch.setattr(evolving, "CACHED", 0)
+    monkeypatch.setattr(worker, "CACHED", 0)
+    monkeypatch.setattr(values, "MANY_BYTES", 0)
+    monkeypatch.setattr(stored_entries, "SMALL", 2)
+    monkeypatch.setattr(interned, "SPREAD", 4)
+    draw, held = random.Random(seed), dict[int, Row]()
+    run = opened(tmp_path / "s")
+    for number in range(14):
+        run.placement.place = draw.choice(["driver", "cluster"])
+        tick(run, {"t": upserts(draw, held, 12)})
+        check(run, held)
+        if number % 5 == 2:
+            run.alone = draw.choice([0, 1 << 30])
+            run.vacuum(1)
+            check(run, held)
+        if number % 4 == 3:
+            run.close()
+            run = opened(tmp_path / "s")
+            check(run, held)
+    run.store.verify()
+    run.close()
+
+
+# -- opening
+
+
+def loaded(run: Engine) -> int:
+    return sum(trace.is_loaded for trace, _, _ in run.run.state)
+
+
+def large(path: Path, rows: int, **how: Any) -> None:
+    """A state of so many rows, with as many different texts, written by tasks."""
+    with opened(path, "cluster", views=["plain", "made"], **how) as run:
+        tick(run, {"t": [((i, f"g{i % 10}", f"text number {i}", i % 7), 1) for i in range(rows)]})
+
+
+def test_opening_reads_the_manifest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large(tmp_path / "s", 30_000)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "array", None)  # whoever asks for a slice fails
+        with opened(tmp_path / "s", views=["plain", "made"]) as run:
+            assert loaded(run) == 0
+            assert run.trace_rows > 30_000
+            assert run.rows_of("plain") == 10
+    with opened(tmp_path / "s", views=["plain", "made"]) as run:
+        tick(run, {"t": [((1, "g1", "text number 1", 1), -1)]})
+        assert 0 < loaded(run) < len([*run.run.state])
+
+
+def test_damage_is_found_by_who_reads_it(tmp_path: Path) -> None:
+    large(tmp_path / "s", 30_000)
+    with Store.attach(tmp_path / "s") as state:
+        entries = [*state.manifest.entries()]
+        largest = max((e.ref for e in entries if "dictionary" not in e.ref.name), key=lambda ref: ref.nbytes)
+    with (tmp_path / "s" / "segments" / largest.file).open("r+b") as file:
+        file.seek(largest.offset + largest.nbytes // 2)
+        file.write(b"damage")
+    with opened(tmp_path / "s", views=["plain", "made"]) as run:
+        rows = [((i, f"g{i % 10}", f"text number {i}", i % 7), -1) for i in range(100)]
+        with pytest.raises(CorruptState, match="wrong checksum"):
+            tick(run, {"t": rows})
+        assert run.epoch == 1
+
+
+def test_memory_does_not_grow_with_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening, a tick on the driver, a tick by tasks and a view take as much with four times the rows and texts."""
+    peaks: list[int] = []
+    for rows in (40_000, 160_000):
+        path = tmp_path / str(rows)
+        large(path, rows)
+        tracemalloc.start()
+        with opened(path, views=["plain", "made"]) as run:
+            for place in ("driver", "cluster"):
+                run.placement.place = place  # type: ignore[assignment]
+                gone = range(place == "driver", 40, 2)
+                tick(run, {"t": [((i, f"g{i % 10}", f"text number {i}", i % 7), -1) for i in gone]})
+                tick(run, {"t": [((-i, f"g{i % 10}", f"new in the {place} {i}", 1), 1) for i in range(40)]})
+            assert len(run.run.view("plain").rows()) == 10
+            held = run.run.dictionary.nbytes
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert held < 1 << 20
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+# -- values
+
+
+def test_values_of_an_epoch_that_failed_are_not_taken_for_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(values, "MANY_BYTES", 0)
+    rows = [((i, "g", f"text {i}", 5), 1) for i in range(20)]
+    with opened(tmp_path / "s", "cluster", views=["made"]) as run:
+
+        def cut_short(*given: Any) -> None:
+            assert len(given[3]["made"].to_arrow()) == 20  # which looks the values up
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Engine, "_commit", cut_short)
+            with pytest.raises(KeyboardInterrupt):
+                tick(run, {"t": rows})
+        assert not run.run.entries.also
+        assert not len(run.run.dictionary)
+        run.placement.place = "driver"
+        tick(run, {"t": rows})
+    with opened(tmp_path / "s", views=["made"]) as run:
+        assert sorted(run.run.view("made").rows()) == sorted((f"text {i}!", 5) for i in range(20))
+
+
+def test_two_values_of_one_code_are_noticed_where_they_meet(tmp_path: Path) -> None:
+    """The task that gathers a division refuses another value under a code, be that stored or of the same epoch."""
+    with opened(tmp_path / "s") as run:
+        tick(run, {"t": [((1, "g", "text", 1), 1)]})
+        entries = run.run.dictionary.export()
+        other = Entries(entries.codes, entries.kinds, entries.offsets, entries.data + 1, entries.exceptions)
+        told = values.Gathering(run.path, run.epoch)
+        [*same] = told.run([values.Row(values.RowKind.NEW, -1, 0, 0, values.pack_entries(entries).data)], "a")
+        assert same == []
+        with pytest.raises(CodeCollision):
+            [*told.run([values.Row(values.RowKind.NEW, -1, 0, 0, values.pack_entries(other).data)], "b")]
+
+
+def test_chunks_of_an_earlier_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without order, and with a flag for each entry: they are searched as they are, and put in order later."""
+    with monkeypatch.context() as patched:
+        patched.setattr(interned, "ordered", lambda entries: entries)
+        with opened(tmp_path / "s", views=["made"]) as run:
+            tick(run, {"t": [((i, "g", f"text {i}", 5), 1) for i in range(4000)]})
+    with opened(tmp_path / "s", views=["made"]) as run:
+        [[chunk]] = interned.chunks_of(run.store.manifest).values()
+        assert not interned.is_ordered(chunk)
+        tick(run, {"t": [((i, "g", f"text {i}", 5), -1) for i in range(3990)]})
+        assert sorted(run.run.view("made").rows()) == sorted((f"text {i}!", 5) for i in range(3990, 4000))
+        run.durable.tidy(run.run.state)
+        [[chunk]] = interned.chunks_of(run.store.manifest).values()
+        assert interned.is_ordered(chunk)
+        kinds, codes = run.store.array(chunk[1]), run.store.array(chunk[0])
+        assert np.array_equal(np.lexsort((codes, kinds)), np.arange(len(codes)))
+        assert sorted(run.run.view("made").rows()) == sorted((f"text {i}!", 5) for i in range(3990, 4000))
+
+
+# -- large changes
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_changes_that_are_read_from_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: bool) -> None:
+    """Sinks are given by reference what the driver does not fetch, also after a restart; their sum is the view."""
+    monkeypatch.setattr(engine_module, "MOST_BYTES", 100)
+    draw, held = random.Random(5), dict[int, Row]()
+    sums: dict[str, Counter[Any]] = {name: Counter() for name in VIEWS}
+    run, stored = opened(tmp_path / "s", "cluster", delivered=VIEWS), 0
+    for rows in (30, 4, 40, 1):
+        tick(run, {"t": upserts(draw, held, rows)})
+        if crash:
+            run.close()
+            run = opened(tmp_path / "s", "cluster", delivered=VIEWS)
+        for name, change in run.last_changes().items():
+            stored += isinstance(change, StoredChange)
+            batch = change.batch() if isinstance(change, StoredChange) else change
+            assert len(batch) <= len(change)
+            for row, weight in batch:
+                sums[name][row] += weight
+    for name, total in sums.items():
+        assert {row: n for row, n in total.items() if n} == dict(run.run.view(name).contents())
+    assert 4 <= stored < 16  # both ways were taken
+    run.close()

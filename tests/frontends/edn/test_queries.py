@@ -156,6 +156,7 @@ CASES: list[tuple[str, list[Any], Any]] = [
     ("[:find (sum ?a) . :with ?e :where [?e :age ?a]]", [], 89),
     ("[:find ?a (count ?e) :where [?e :age ?a]]", [], [(17, 1), (36, 2)]),
     ("[:find (min ?a) (max ?a) (avg ?a) (median ?a) :with ?e :where [?e :age ?a]]", [], [(17, 36, 89 / 3, 36.0)]),
+    ("[:find (min 2 ?a) (max 2 ?a) :with ?e :where [?e :age ?a]]", [], [([17, 36], [36, 36])]),
     ("[:find (count-distinct ?a) . :with ?e :where [?e :age ?a]]", [], 2),
     ("[:find ?n (distinct ?t) :where [?e :tag ?t] [?e :name ?n]]", [], [("Ada", ["a", "b"]), ("Cy", ["b"])]),
     ("[:find (sum ?s) . :where [_ :score ?s]]", [], 4.0),

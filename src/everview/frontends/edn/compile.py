@@ -18,7 +18,7 @@ from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm
 from everview.frontends.edn.infer import Column, inferred
 from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
-from everview.frontends.edn.query import Aggregated, EdnQuery
+from everview.frontends.edn.query import Aggregated, EdnQuery, Found
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.frontends.rules.compile import whole
 from everview.operators.aggregate.registry import aggregates_of
@@ -28,7 +28,7 @@ from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Union, Values
 from everview.plan.typing import call, is_number, literal
 from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal
-from everview.types import ANY, BIGINT, STRING, Field, Schema, Type
+from everview.types import ANY, BIGINT, INTEGER, STRING, Field, Schema, Type
 
 _AGGREGATES: Final = aggregates_of("edn")
 
@@ -164,7 +164,17 @@ def _found(query: EdnQuery, plan: Plan) -> Plan:
     kept = made if groups else Filter(made, call("greater", made.column(len(names) - 1), literal(0, BIGINT)))
     numbers = iter(range(len(groups), len(names)))
     places = [next(numbers) if isinstance(found, Aggregated) else groups.index(found.name) for found in query.find]
-    return Project(kept, tuple(kept.column(at) for at in places), query.names)
+    columns = tuple(_cut(found, kept.column(at)) for found, at in zip(query.find, places, strict=True))
+    return Project(kept, columns, query.names)
+
+
+def _cut(found: Found, value: Expression) -> Expression:
+    """The first of all values, or the last, from the least to the greatest, where only so many are asked for."""
+    if not isinstance(found, Aggregated) or found.most is None:
+        return value
+    ascending = literal(found.function == "min")
+    kept = call("slice", call("sort_array", value, ascending), literal(1, INTEGER), literal(found.most, INTEGER))
+    return kept if found.function == "min" else call("sort_array", kept, literal(True))
 
 
 def _place(query: EdnQuery, name: str) -> int:
@@ -179,6 +189,8 @@ def _call(found: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
     if line.takes == "numbers" and not is_number(column.type):
         message = f"{found.function} takes numbers, and ?{found.variable.name} is {column.type}"
         raise refuse(found.place, message, "count, min, max and distinct take values of every type")
+    if found.most is not None:
+        return aggregate_call("collect_list", (column,))
     if line.form == "count different":
         return aggregate_call("count", (column,), distinct=True)
     return aggregate_call(line.name, (column,), distinct=line.form == "set")

@@ -12,7 +12,7 @@ from typing import Final
 
 from everview.frontends.edn.clauses import parse_binding, parse_clause, parse_rule, variable
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, MapForm, SymbolForm, VectorForm
+from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, MapForm, ScalarForm, SymbolForm, VectorForm
 from everview.frontends.edn.query import (
     Aggregated,
     EdnQuery,
@@ -127,13 +127,18 @@ def _aggregated(form: ListForm, function: str, arguments: tuple[AnyForm, ...]) -
     if function in ("rand", "sample"):
         raise refuse(form.place, f"{function} is another at every look, which cannot be maintained", "leave it out")
     if function in ("min", "max") and len(arguments) == 2:
-        hint = f"({function} ?x) gives the one; for several, sort the rows: SELECT … ORDER BY … LIMIT"
-        raise refuse(form.place, f"({function} n ?x) is not maintained", hint)
+        return Aggregated(function, variable(arguments[1]), _most(arguments[0], function), place=form.place)
     if function not in _TAKES_ONE:
         raise refuse(form.place, f"there is no aggregate {function}", f"there are {', '.join(_TAKES_ONE)}")
     if len(arguments) != 1:
         raise refuse(form.place, f"{function} takes one variable, not {len(arguments)}", f"write ({function} ?x)")
     return Aggregated(function, variable(arguments[0]), place=form.place)
+
+
+def _most(form: AnyForm, function: str) -> int:
+    if isinstance(form, ScalarForm) and type(form.value) is int and form.value > 0:
+        return form.value
+    raise refuse(form.place, f"({function} n ?x) is of {form!r} values", f"write a number above 0: ({function} 3 ?x)")
 
 
 def _keys(parts: dict[str, tuple[AnyForm, ...]], find: tuple[Found, ...], shape: Shape) -> tuple[str, ...] | None:

@@ -22,10 +22,11 @@ Term = RuleVariable | Constant | Wildcard
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """``(count ?x)``: an aggregate of a variable."""
+    """``(count ?x)``: an aggregate of a variable; ``(min 3 ?x)`` and ``(max 3 ?x)`` have at ``most`` 3 values."""
 
     function: str
     variable: RuleVariable
+    most: int | None = None
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 

@@ -33,6 +33,7 @@ Ids = tuple[int, ...]
 
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
 FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
+ANY_SIZE = 1 << 62
 SMALL = 512  # rows; smaller batches are not worth a merge each: they are levels first
 
 
@@ -123,6 +124,7 @@ class Spine:
         self.columns = columns
         self.order = order
         self.ratio = ratio
+        self.most = ANY_SIZE  # rows of a batch that is still merged with smaller ones here, and not elsewhere
         self.ledger: Words = levels.new_ledger(columns)
         self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, 2)
         self._stand = Stand([])
@@ -322,7 +324,7 @@ class Spine:
         larger, smaller = slots[slot - 1], slots[slot]
         if isinstance(larger, Merging) or isinstance(smaller, Merging):
             return False
-        if len(larger) >= self.ratio * len(smaller):
+        if len(larger) >= self.ratio * len(smaller) or len(larger) > self.most:
             return False
         slots[slot - 1 : slot + 1] = [Merging.begin(larger, smaller, self.order)]
         return True

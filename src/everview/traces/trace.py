@@ -23,7 +23,7 @@ import numpy as np
 from everview.kernels.levels import REACH
 from everview.kernels.weights import LARGEST, largest_weight
 from everview.traces.order import ValueOrder
-from everview.traces.spine import Ids, Spine
+from everview.traces.spine import ANY_SIZE, Ids, Spine
 from everview.traces.view import Batches, merged
 from everview.types.words import Matrix
 
@@ -44,10 +44,11 @@ class Trace:
     1
     """
 
-    __slots__ = ("_before", "_deferred", "_open", "_unsaved", "columns", "order", "past")
+    __slots__ = ("_before", "_deferred", "_open", "_unsaved", "columns", "most", "order", "past")
 
     def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
         self.columns, self.order = columns, order
+        self.most = ANY_SIZE  # rows of a batch of the past that is still merged here
         self.past = Spine(columns, order)  # not there while it is deferred: asking for it loads it
         self._deferred: Callable[[], StoredBatches] | None = None
         # The open epoch: its number here, and its batches, each more than twice as large as the next.
@@ -72,6 +73,12 @@ class Trace:
         with suppress(AttributeError):  # it is deferred already
             del self.past
 
+    def leave_large(self, most: int) -> None:
+        """Let batches of more rows be merged elsewhere."""
+        self.most = most
+        if self.is_loaded:
+            self.past.most = most
+
     @property
     def is_loaded(self) -> bool:
         """Whether the past is here, and not still to be read from a store."""
@@ -82,6 +89,7 @@ class Trace:
         if name != "past" or self._deferred is None:
             raise AttributeError(name)
         past = Spine(self.columns, self.order)
+        past.most = self.most
         _take_up(past, self._deferred())
         self.past, self._deferred = past, None
         return past

@@ -75,6 +75,10 @@ def test_a_life_with_hardly_any_memory(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(values, "MANY_BYTES", 0)
     monkeypatch.setattr(stored_entries, "SMALL", 2)
     monkeypatch.setattr(interned, "SPREAD", 4)
+    monkeypatch.setattr(interned, "MERGED", 3)
+    monkeypatch.setattr(evolving, "MERGED_HERE", 4)
+    monkeypatch.setattr(engine_module, "MERGED_HERE", 4)
+    monkeypatch.setattr(engine_module, "MADE", 2000)
     draw, held = random.Random(seed), dict[int, Row]()
     run = opened(tmp_path / "s")
     for number in range(14):
@@ -238,3 +242,26 @@ def test_changes_that_are_read_from_the_state(tmp_path: Path, monkeypatch: pytes
         assert {row: n for row, n in total.items() if n} == dict(run.run.view(name).contents())
     assert 4 <= stored < 16  # both ways were taken
     run.close()
+
+
+# -- merges
+
+
+def test_large_slices_are_merged_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver leaves them as they are, and lets go of what it has made; sizes are geometric all the same."""
+    monkeypatch.setattr(evolving, "MERGED_HERE", 600)
+    monkeypatch.setattr(engine_module, "MERGED_HERE", 600)
+    monkeypatch.setattr(engine_module, "MADE", 1 << 16)
+    with opened(tmp_path / "s", views=["plain"], shards=2) as run:
+        for start in range(0, 24_000, 1200):
+            rows = [((i, f"g{i % 10}", f"text {i}", 1), 1) for i in range(start, start + 1200)]
+            tick(run, {"t": rows})
+            slices = [len(trace.past.batches) for trace, _, _ in run.run.state if trace.is_loaded]
+            assert max(slices, default=0) < 12
+        assert sorted(run.run.view("plain").rows()) == [(f"g{g}", 2400) for g in range(10)]
+        run.compact()
+        assert loaded(run) == 0
+        sizes = [[entry.ref.rows for entry in entries] for entries in run.store.manifest.slices.values()]
+        assert max(map(len, sizes)) < 8
+        run.store.verify()
+        assert len(run.contents("t")) == 24_000

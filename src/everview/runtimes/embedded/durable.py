@@ -262,13 +262,17 @@ class Durable:
 
     def vacuum(self, edits: Iterable[Replace], keep_epochs: int) -> None:
         """Edit the stored dictionary, and keep the last few epochs."""
+        self.edit(edits)
+        self.store.vacuum(keep_epochs)
+
+    def edit(self, edits: Iterable[Replace]) -> None:
+        """Put slices in place of others that mean the same."""
         self.recover()
         self._begin_to_tidy([])
         for each in edits:
             self.store.replace(each.name, each.shard, each.old, each.new)
         self.store.checkpoint()
         self._tidied()
-        self.store.vacuum(keep_epochs)
 
     def close(self) -> None:
         self.store.close()

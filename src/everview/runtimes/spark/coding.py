@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from everview.codes import Dictionary, Entries, encode
 from everview.codes.buffers import bytes_of, valid_of
+from everview.codes.coerce import null_not_allowed
 from everview.codes.dictionary import FIRST_SEED
 from everview.errors import EverviewError
 from everview.kernels.xxh64 import hash_bytes
@@ -84,10 +85,17 @@ class Coding:
 
     def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
         """The rows as words, of which ``arrived`` is the number of the first."""
-        words = encode(self.layout, table.select(self.layout.names), dictionary)
+        self._require_values(table)
+        # In one piece: words that the JVM has made are taken as they are, and not for moments that must be possible.
+        words = encode(self.layout, table.select(self.layout.names).combine_chunks(), dictionary)
         given = {name: table.column(name).to_numpy() for name in self.meta}
         arrival = np.arange(arrived, arrived + table.num_rows)
         return followed_by(COMMAND if self.keyed else (WEIGHT,), words, {ARRIVAL: arrival, **given})
+
+    def _require_values(self, table: pa.Table) -> None:
+        for field in self.schema.fields:
+            if is_made(field.type) and not field.nullable and (column := table.column(field.name)).null_count:
+                raise null_not_allowed(field.name, column.is_valid().index(False).as_py())
 
     @cached_property
     def hashed_words(self) -> tuple[int, ...]:

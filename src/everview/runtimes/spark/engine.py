@@ -23,6 +23,7 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.program import Program
 from everview.codes.dictionary import Mark
+from everview.errors import StoreError
 from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
@@ -31,8 +32,10 @@ from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.beside import CheckpointFiles, is_remote, local_folder
 from everview.runtimes.spark.cluster import Cluster, Describe
+from everview.runtimes.spark.compaction import Compaction, compacting, due
 from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.evolving import (
+    MERGED_HERE,
     EvolvingRun,
     Fed,
     Ready,
@@ -45,7 +48,7 @@ from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
-from everview.runtimes.spark.wire import ARROW, SCHEMA, RowKind, edit_of, error_of, from_batches, to_batches
+from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
+MADE = 64 << 20  # bytes of batches that the driver makes before it lets go of them
 ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
@@ -117,6 +121,7 @@ class Engine(Closing):
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
         self.alone = ALONE
+        self._made = 0  # bytes of batches that the driver has made, and holds
 
     @staticmethod
     def exists(path: str) -> bool:
@@ -280,6 +285,7 @@ class Engine(Closing):
         run.epoch += 1
         self._take_in(committed)
         run.entries.also = ()  # the store lists them now
+        self.store.let_go(MADE)
         done = perf_counter()
         names = {node: name for name, node in program.circuit.sources.items()}
         arrived = {names[node]: rows for node, rows in cluster.counts.items()}
@@ -327,6 +333,33 @@ class Engine(Closing):
     def _close(self, ids: Sequence[int], pushed: Sequence[Pushed]) -> None:
         self.run.state.close(ids, pushed)
         self.durable.settle(self.run.state)
+        self._made += sum(batch.nbytes for _, _, _, batch in pushed)
+        if self._made > MADE:
+            self.compact()
+
+    def compact(self) -> None:
+        """Let go of what the driver has made since the last time, and let tasks merge what is large.
+
+        The epoch is durable, and a merge changes nothing: should this fail, it is tried again later.
+        """
+        self._made = 0
+        try:
+            self.run.shed()
+            self._merge_by_tasks()
+        except StoreError as error:
+            self.durable.recover()
+            log.warning("%s: merges were not written, and will be later", error.message)
+
+    def _merge_by_tasks(self) -> None:
+        names = {name for _, name, _ in self.run.state}
+        keys = due(self.store.manifest, names, MERGED_HERE)
+        if not keys:
+            return
+        told = Compaction(self.program, self.path, self.epoch)
+        self.durable.edit(self._edits(told.rows(keys), compacting(told)))
+        for trace, name, shard in self.run.state:
+            if (name, shard) in keys:
+                self.run.follow(trace, name, shard)
 
     def _reload(self, touched: set[tuple[str, int]]) -> None:
         """Let the driver's traces be what the store says."""
@@ -366,9 +399,12 @@ class Engine(Closing):
 
     def _swept(self, sweep: Sweep) -> list[Replace]:
         """The edits of a sweep, found by tasks."""
-        begin = pa.Table.from_batches(list(to_batches(sweep.begin())), ARROW)
-        frame = self.spark.createDataFrame(begin)
-        for task in (referring(sweep), writing(sweep)):
+        return self._edits(sweep.begin(), referring(sweep), writing(sweep))
+
+    def _edits(self, begin: Iterable[Row], *tasks: Any) -> list[Replace]:
+        """The edits that tasks have come to, one step after the other."""
+        frame = self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(begin)), ARROW))
+        for task in tasks:
             frame = frame.repartitionById(self.partitions, "shard").mapInArrow(task, SCHEMA)
         rows = list(from_batches(frame.toArrow().to_batches()))
         for row in rows:
@@ -378,7 +414,7 @@ class Engine(Closing):
 
     def sweep(self, keep_epochs: int) -> None:
         """Let go of files that only older epochs need: cheap enough to be done now and then."""
-        self.durable.tidy(self.run.state)
+        self.compact()
         self.store.vacuum(keep_epochs)
 
     def close(self) -> None:

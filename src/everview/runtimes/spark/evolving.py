@@ -43,6 +43,7 @@ from everview.zset.batch import Batch
 StoredState: TypeAlias = Store  # a state that is about to be turned
 Fed = Callable[[Mapping[str, Any]], Collection[str]]  # the sources that were read, as the offsets of a state say
 Ready = Callable[[TurnPlan, Store], None]  # called before a turn, with the state as it is; it may refuse
+MERGED_HERE = 1 << 20  # rows of a batch that the driver merges with others; tasks merge larger ones
 CACHED = 64 << 20  # bytes of values, after which the driver forgets them, and reads again what it needs
 Swept = Callable[[Sweep], Iterable[Replace]]  # finds the edits of a sweep, here or by tasks
 RENAMED = "renamed"  # under which a state says which views had another name before
@@ -108,6 +109,22 @@ class EvolvingRun(Embedded):
             trace.restore(self.durable.stored(name, shard))
         else:
             self.durable.defer(trace, name, shard)
+
+    @inside
+    def go_on(self, program: Program, state: ProgramState, context: Context) -> None:
+        """From now on this program over this state, whose large batches tasks merge."""
+        super().go_on(program, state, context)
+        for trace, _, _ in state:
+            trace.leave_large(MERGED_HERE)
+
+    def shed(self) -> None:
+        """Let go of batches that were made here: the store has them, and they are read again when they are needed."""
+        assert self.durable is not None, "the state is stored"
+        self.recover()
+        self.durable.tidy(self.state)
+        for trace, name, shard in self.state:
+            if trace.is_loaded:
+                self.follow(trace, name, shard)
 
     @property
     def _is_compiled(self) -> bool:

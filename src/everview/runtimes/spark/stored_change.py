@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,7 @@ def _is_foreign(type_: Any) -> bool:
             return type_ in (ANY, ID) or isinstance(type_, Atom)
 
 
+@lru_cache(4)
 def read_from_state(program: Program) -> dict[int, str]:
     """The views whose changes the state has, too, and that the driver wants for nothing else; by stream."""
     circuit = program.circuit

@@ -15,6 +15,7 @@ from everview.traces.store.slices import Array, SliceRef, array_in, checked, dam
 
 # A map costs its segment an open file for as long as it lasts, which small slices are not worth.
 MAP_FROM = 64 << 10
+DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # where there is no such advice, nothing is dropped
 
 
 class Arrays:
@@ -40,6 +41,13 @@ class Arrays:
         """The array, not kept for the next time."""
         loaded = self._loaded.get(entry.id)
         return self._load(entry.ref) if loaded is None else loaded
+
+    def let_go(self, above: int) -> None:
+        """Let the system have back the memory of mapped segments, if they are larger: what is read again comes back."""
+        maps = [*self._maps.values()]
+        if DROP is not None and sum(map(len, maps)) > above:
+            for mapped in maps:
+                mapped.madvise(DROP)
 
     def forget(self, ids: Iterable[int]) -> None:
         for number in ids:

@@ -72,6 +72,10 @@ class State(ABC):
         """The array of one slice, checked, and not kept for the next time."""
         return self._arrays.peek(entry)
 
+    def let_go(self, above: int) -> None:
+        """Let go of the memory of mapped segments, if they are larger than so many bytes; their arrays stay valid."""
+        self._arrays.let_go(above)
+
     def verify(self) -> Verified:
         """Check every byte of the state, old epochs included; raises `CorruptState` at the first damage."""
         self._layout.refresh()

@@ -1,10 +1,10 @@
 """Linear aggregates: what rows add to the places of their groups, and the results of groups before and after.
 
-A **slot** is a line (kind, first word of the field, last word, word of NULL or `NO_NULL`, base): a quantity that is
-added up in the places from ``base`` on. A **call** is a line (kind, first place, end of its places, place of its count,
-first word of its result, how NULL is written, and three arguments): a result that is read off the places; or, for the
-least and greatest value, off the words of the rows at an end of the group in an order, whose number is in place of the
-count, and the arguments say how its words are made. Both are data, made by `everview.operators.aggregate`.
+Slots, the quantities that are added up, are those of `everview.kernels.contributions`. A **call** is a line (kind,
+first place, end of its places, place of its count, first word of its result, how NULL is written, and three arguments):
+a result that is read off the places; or, for the least and greatest value, off the words of the rows at an end of the
+group in an order, whose number is in place of the count, and the arguments say how its words are made. Both are data,
+made by `everview.operators.aggregate`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from __future__ import annotations
 import numpy as np
 
 from everview.kernels import exact_sum
+from everview.kernels.contributions import FLOAT, INTEGER, WIDE, add_up, count_groups
 from everview.kernels.dictionary import NULL_WORD
+from everview.kernels.digits import BITS
 from everview.kernels.jit import inline, kernel, rows, rows_out, words
 from everview.kernels.probe import keys
 from everview.kernels.reshape import made
 from everview.kernels.rows import compare
-from everview.kernels.sort import arrange
+from everview.kernels.sort import arrange, sort_order
 from everview.kernels.tally import tally
 
-# Kinds of slots.
-COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
-NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
+SLOT = 5  # words of a slot, as `everview.kernels.contributions` has them
+FLOAT_DIGITS = 3  # of one number that are not zero
+SMALL = 1 << 60, 1 << (60 - BITS), 1 << (60 - 2 * BITS)  # digits below these add up to less than a word holds
+ANY_WORD = 19  # decimal digits, with which a decimal holds any word
 
 # Kinds of calls.
 (
@@ -46,58 +49,29 @@ NO_BOUND = np.empty(0, np.int64)
 
 
 @inline
-def _spread(delta, slot):
-    """Entries (origin, place, contribution) of a slot, as three rows, and how many there are."""
-    n, weight = delta.shape[0], delta.shape[1] - 1
-    kind, first, last, null = slot[0], slot[1], slot[2], slot[3]
-    weights = np.empty(n, np.int64)
-    values = np.empty(n, np.int64)
-    for i in range(n):
-        weights[i] = delta[i, weight]
-        if null != NO_NULL and delta[i, first] == null:
-            weights[i] = 0
-        if kind == TRUE and delta[i, first] != 1:
-            weights[i] = 0
-        values[i] = delta[i, last]
-    if kind == INTEGER:
-        out = np.empty((3, exact_sum.INTEGER_BUCKETS * n + 1), np.int64)
-        return out, exact_sum.put_integers(values, weights, out)
-    if kind == FLOAT:
-        out = np.empty((3, 3 * n + 1), np.int64)
-        return out, exact_sum.put_floats(values, weights, out)
-    if kind == WIDE:
-        highs = np.empty(n, np.int64)
-        for i in range(n):
-            highs[i] = delta[i, first]
-        out = np.empty((3, exact_sum.WIDE_BUCKETS * n + 1), np.int64)
-        return out, exact_sum.put_wide(highs, values, weights, out)
-    out = np.empty((3, n), np.int64)
-    at = 0
-    for i in range(n):
-        if weights[i] != 0:
-            out[0, at], out[1, at], out[2, at] = i, 0, weights[i]
-            at += 1
-    return out, at
+def _places(slots):
+    """How many places some slots have, and how many entries a row makes at most."""
+    places, entries = 0, 0
+    for s in range(slots.shape[0]):
+        kind, width, most = slots[s, 0], 1, 1
+        if kind == INTEGER:
+            width = most = exact_sum.INTEGER_BUCKETS
+        elif kind == WIDE:
+            width = most = exact_sum.WIDE_BUCKETS
+        elif kind == FLOAT:
+            width, most = exact_sum.FLOAT_WIDTH, FLOAT_DIGITS
+        places, entries = max(places, slots[s, 4] + width), entries + most
+    return places, entries
 
 
 @kernel(rows_out, rows, words, rows)
 def weigh(delta, group, slots):
     """Rows as entries (group, place) whose weights are what the rows contribute, as a batch."""
-    width, total = group.size, 0
-    parts = [_spread(delta, slots[s]) for s in range(slots.shape[0])]
-    for part in parts:
-        total += part[1]
-    out = np.empty((total, width + 2), np.int64)
-    at = 0
-    for s in range(slots.shape[0]):
-        entries, count = parts[s]
-        for e in range(count):
-            for c in range(width):
-                out[at, c] = delta[entries[0, e], group[c]]
-            out[at, width] = slots[s, 4] + entries[1, e]
-            out[at, width + 1] = entries[2, e]
-            at += 1
-    return arrange(out, np.arange(width + 1))
+    n, (places, entries) = delta.shape[0], _places(slots)
+    order = sort_order(delta, group)
+    room = min(places * count_groups(delta, group, order, 0, n), entries * n)
+    out = np.empty((room, group.size + 2), np.int64)
+    return out[: add_up(delta, group, order, slots, np.zeros(places, np.int64), out, 0, n)]
 
 
 @inline
@@ -115,14 +89,31 @@ def _write(out, i, call, low, high, absent):
 
 
 @inline
+def _finish_small(out, dense, call):
+    """Write sums whose digits are so small that they add up to one word; False if there may be others among them."""
+    first, wide = call[1], call[0] == SUM_DECIMAL and call[7] == 2
+    if call[2] - first != exact_sum.INTEGER_BUCKETS or (call[0] == SUM_DECIMAL and call[6] < ANY_WORD):
+        return False
+    for i in range(dense.shape[0]):
+        low, middle, high = dense[i, first], dense[i, first + 1], dense[i, first + 2]
+        if not (-SMALL[0] < low < SMALL[0] and -SMALL[1] < middle < SMALL[1] and -SMALL[2] < high < SMALL[2]):
+            return False
+        total = low + (middle << BITS) + (high << 2 * BITS)
+        _write(out, i, call, total ^ NULL_WORD if wide else total, total >> 63, dense[i, call[3]] == 0)
+    return True
+
+
+@inline
 def finish(out, dense, call):
     """Write the results of a call; whether all are in range."""
     n = dense.shape[0]
-    counts = dense[:, call[3]].copy()
     if call[0] == COUNT:
         for i in range(n):
-            out[i, call[4]] = counts[i]
+            out[i, call[4]] = dense[i, call[3]]
         return True
+    if call[0] in (SUM_INTEGER, SUM_DECIMAL) and _finish_small(out, dense, call):
+        return True
+    counts = dense[:, call[3]].copy()
     digits = dense[:, call[1] : call[2]].copy()
     fine = True
     if call[0] == SUM_INTEGER:

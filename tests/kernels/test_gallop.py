@@ -50,6 +50,8 @@ GROWTH = {
     "ever faster": lambda random, n: (1.004 ** np.arange(n)).astype(np.int64),
     "in two heaps": lambda random, n: np.where(random.random(n) < 0.5, random.integers(0, 50, n), 2**62 - np.arange(n)),
     "from end to end": lambda random, n: random.choice([-(2**63), 0, 2**63 - 1], n),
+    "far from zero": lambda random, n: 2**62 + random.integers(0, 300, n),
+    "further yet": lambda random, n: 2**63 - 1 - random.integers(0, 5_000, n),
     "all the same": lambda random, n: np.full(n, 5),
 }
 

@@ -24,7 +24,7 @@ FIRST, SECOND, AT, GUESS, LOST, FOUND = range(6)  # of a lane; the last two are 
 LANE = 6
 DENSE = 16  # rows for each probe; with fewer, galloping reads less
 MANY = 1 << 12  # rows; from here on it is worth guessing where to look
-NEAR = (4, 64)  # rows before and after a guess
+NEAR = (0, 64)  # rows before and after a guess
 
 
 @inline
@@ -116,7 +116,7 @@ def _search(m, lanes, count, key):
     rows, lost = m.shape[0], count
     for lane in range(count):
         lanes[lane, LOST] = lane
-    if rows >= MANY and m[0, 0] < m[rows - 1, 0]:
+    if rows >= MANY and float(m[0, 0]) < float(m[rows - 1, 0]):  # large numbers may be the same float
         _guess(m, lanes, count)
         for around in NEAR:
             lost = _search_near(m, lanes, lost, around, key)

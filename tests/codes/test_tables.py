@@ -206,6 +206,33 @@ def test_structured_arrays_of_numpy() -> None:
     assert table_rows(schema, table, Dictionary()) is not None
 
 
+@given(
+    st.permutations(["id", "n", "_weight", "more"]),
+    st.integers(0, 4),
+    st.lists(st.sampled_from(["i8", "i8", "i8", "i4", "u8", "f8", "?"]), min_size=4, max_size=4),
+    st.lists(st.tuples(*[st.integers(0, 1)] * 4), max_size=3),
+    st.sampled_from(["id BIGINT NOT NULL, n BIGINT NOT NULL", "id BIGINT NOT NULL, n BIGINT", "n BIGINT NOT NULL"]),
+    st.booleans(),
+)
+def test_arrays_of_words_are_the_tables_of_their_fields(
+    names: list[str], count: int, kinds: list[str], rows: list[tuple[int, ...]], columns: str, apart: bool
+) -> None:
+    fields = np.dtype([*zip(names[:count], kinds[:count], strict=True)], align=apart)
+    array = np.array([row[:count] for row in rows], fields)[:: 1 + apart]
+    table = pa.table({name: array[name].copy() for name in fields.names})
+    schema = Schema.parse(columns)
+    for encode in (encode_pairs, encode_rows):
+        assert outcome(schema, array, encode) == outcome(schema, table, encode)
+
+
+def test_words_of_an_array_are_a_copy() -> None:
+    array = np.array([(1, 1), (2, 1)], [("id", "i8"), ("_weight", "i8")])
+    words = encode_pairs(Schema.parse("id BIGINT NOT NULL"), array, Dictionary())
+    assert words.flags.c_contiguous
+    words[:, -1] *= -1
+    assert array["_weight"].tolist() == [1, 1]
+
+
 def test_arrays_that_are_no_tables_are_refused() -> None:
     schema = Schema.parse("id BIGINT NOT NULL")
     assert outcome(schema, np.array([[1, 1]]), encode_pairs)[0] is WrongArity

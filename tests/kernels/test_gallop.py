@@ -1,7 +1,9 @@
 """Searching for many keys side by side finds what one search after the other does."""
 
+from collections import Counter
+
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.kernels.probe import weights
@@ -40,3 +42,31 @@ def test_few_probes_among_many_rows() -> None:
         firsts = [row[:key] for row in rows]
         wanted = [firsts.count(tuple(probe)) for probe in probes[:, :key].tolist()]
         assert weights(probes, Batches(4, [batch]).table, 4, key, NO_BOUND).tolist() == wanted
+
+
+GROWTH = {
+    "counted up": lambda random, n: np.arange(n) * 3 + 7,
+    "like hashes": lambda random, n: random.integers(-(2**63), 2**63 - 1, n),
+    "ever faster": lambda random, n: (1.004 ** np.arange(n)).astype(np.int64),
+    "in two heaps": lambda random, n: np.where(random.random(n) < 0.5, random.integers(0, 50, n), 2**62 - np.arange(n)),
+    "from end to end": lambda random, n: random.choice([-(2**63), 0, 2**63 - 1], n),
+    "far from zero": lambda random, n: 2**62 + random.integers(0, 300, n),
+    "further yet": lambda random, n: 2**63 - 1 - random.integers(0, 5_000, n),
+    "all the same": lambda random, n: np.full(n, 5),
+}
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(GROWTH)), st.integers(0, 2**32), st.integers(1, 3), st.sampled_from([1, 3, 100, 200]))
+def test_places_are_guessed_among_many_rows(growth: str, seed: int, key: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    first = GROWTH[growth](random, 6_000)
+    rows = np.unique(np.column_stack([first, random.integers(0, 40, (6_000, 2))]), axis=0)
+    probes = random.permutation(rows)[:count].copy()
+    probes[::3, random.integers(0, 3)] ^= 1
+    probes[::7, 0] = random.choice([-(2**63), 2**63 - 1])
+    probes = probes[np.lexsort(probes.T[::-1])]
+    known = Counter(map(tuple, rows[:, :key].tolist()))
+    batch, given_ = (np.column_stack([m, np.ones(len(m), np.int64)]) for m in (rows, probes))
+    wanted = [known[tuple(probe)] for probe in probes[:, :key].tolist()]
+    assert weights(given_, Batches(4, [batch]).table, 4, key, NO_BOUND).tolist() == wanted

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from everview.codes.coerce import Unfit
@@ -25,6 +26,7 @@ from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
 from everview.codes.packing import MISTAKES, all_of, is_whole, packed_row, packed_rows, packers, whole_rows
 from everview.codes.rows import to_rows
+from everview.codes.structured import array_rows
 from everview.codes.tables import table_rows
 from everview.codes.unpacking import unpackers
 from everview.types import Schema
@@ -62,6 +64,10 @@ def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
 
 def _from_columns(schema: Schema, data: Any, dictionary: Dictionary) -> tuple[Any, Words | None]:
     """The data, a frame as an Arrow table; and the delta matrix of a table, unless there is a mistake."""
+    if isinstance(data, np.ndarray):
+        delta = array_rows(schema, data)
+        if delta is not None:
+            return data, delta
     table = data if isinstance(data, (pa.Table, pa.RecordBatch)) else as_arrow(data)
     return (data, None) if table is None else (table, table_rows(schema, table, dictionary))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import seek
+from everview.kernels.gallop import starts
 from everview.kernels.jit import i64, kernel, rows, rows_out, words
 from everview.kernels.rows import add, batch, compare
 
@@ -35,14 +35,12 @@ def crossings_at(groups, table, past, columns, key, now):
     """
     n, depth = groups.shape[0], now.size
     width, corners = columns - 1 - depth, 1 << depth
-    sums = np.zeros((n, 2 * corners), np.int64)
+    sums, found = np.zeros((n, 2 * corners), np.int64), np.empty(n, np.int64)
     for b in range(table.shape[0]):
         m = batch(table, b, columns)
-        step = max(1, m.shape[0] // max(n, 1) // 4)
-        lo = 0
+        starts(m, groups, n, key, found)
         for i in range(n):
-            lo = seek(m, lo, groups, i, key, step)
-            j = lo
+            j = found[i]
             while j < m.shape[0] and compare(m, j, groups, i, 0, key) == 0:
                 for s in range(corners):
                     counts = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, seek
+from everview.kernels.gallop import past, starts
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.ordering import by_values, compare_in, plain_first
 from everview.kernels.rows import add, batch, compare, within
@@ -108,9 +108,21 @@ def sum_backward(table, columns, starts, at, best, row, width, bound):
 
 
 @inline
+def begin_all(groups, table, columns, key):
+    """Where each sorted group begins in each batch of a spine, a line a group."""
+    n, batches = groups.shape[0], table.shape[0]
+    begins, found = np.empty((n, batches), np.int64), np.empty(n, np.int64)
+    for b in range(batches):
+        starts(batch(table, b, columns), groups, n, key, found)
+        for i in range(n):
+            begins[i, b] = found[i]
+    return begins
+
+
+@inline
 def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
     n, batches, width = groups.shape[0], table.shape[0], columns - 1 - bound.size
-    found = np.zeros(batches, np.int64)
+    begins = begin_all(groups, table, columns, key)
     at = np.empty(batches, np.int64)
     ends = np.empty(batches, np.int64)
     line = np.empty(batches, np.int64)
@@ -121,9 +133,8 @@ def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
         first = batches
         for b in range(batches):
             m = batch(table, b, columns)
-            at[b] = seek(m, found[b], groups, i, key)
+            at[b] = begins[i, b]
             ends[b] = past(m, at[b], groups, i, key)
-            found[b] = ends[b]
             if at[b] < ends[b]:
                 first = line_up(table, columns, at, line, first, b, key, width, plain, ordering)
         place = 0
@@ -160,23 +171,19 @@ def _first_rows(groups, table, columns, key, skip, limit, bound, ordering):
 @inline
 def _last_rows(groups, table, columns, key, bound, ordering):
     n, batches, width = groups.shape[0], table.shape[0], columns - 1 - bound.size
-    starts = np.empty(batches, np.int64)
-    found = np.zeros(batches, np.int64)
+    begins = begin_all(groups, table, columns, key)
     at = np.empty(batches, np.int64)
     out = np.empty((n, width + 1), np.int64)
     filled = 0
     for i in range(n):
         for b in range(batches):
-            m = batch(table, b, columns)
-            starts[b] = seek(m, found[b], groups, i, key)
-            at[b] = past(m, starts[b], groups, i, key)
-            found[b] = at[b]
+            at[b] = past(batch(table, b, columns), begins[i, b], groups, i, key)
         while True:
-            best = greatest_batch(table, columns, starts, at, key, width, ordering)
+            best = greatest_batch(table, columns, begins[i], at, key, width, ordering)
             if best < 0:
                 break
             row = at[best] - 1
-            total = sum_backward(table, columns, starts, at, best, row, width, bound)
+            total = sum_backward(table, columns, begins[i], at, best, row, width, bound)
             if total > 0:
                 out[filled, :width] = batch(table, best, columns)[row, :width]
                 out[filled, width] = total

@@ -1,7 +1,4 @@
-"""Sums of many rows by group: what rows contribute is added up before entries are made of it.
-
-`everview.kernels.sums.weigh` in parts that run side by side on threads: the same entries, bit for bit.
-"""
+"""Sums of many rows by group: `everview.kernels.contributions` on several threads, each with groups of its own."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from everview.kernels.contributions import add_up, count_groups
 from everview.kernels.jit import i64, kernel, rows, rows_out, words, words_out
 from everview.kernels.large import PART, Matrix, Words, between_groups, sort_order, space
 from everview.kernels.merge import merge
-from everview.kernels.sums import add_up, count_groups
 from everview.kernels.threads import each, ranges
 
-LINE = 5  # words of a slot
 UNEVEN = 2  # times an even share: a larger part is worth cutting a group in two
 
 

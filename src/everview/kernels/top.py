@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.ends import line_up
-from everview.kernels.gallop import past, seek
+from everview.kernels.ends import begin_all, line_up
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out
 from everview.kernels.ordering import by_values, plain_first
 from everview.kernels.rows import add, batch, compare
@@ -31,7 +31,7 @@ def _after(place, weight, end):
 def _change(groups, table, columns, key, skip, limit, ordering):
     n, batches, width, end = groups.shape[0], table.shape[0], columns - 1, skip + limit
     change = batches - 1
-    found = np.zeros(batches, np.int64)
+    begins = begin_all(groups, table, columns, key)
     at = np.empty(batches, np.int64)
     ends = np.empty(batches, np.int64)
     line = np.empty(batches, np.int64)
@@ -42,9 +42,8 @@ def _change(groups, table, columns, key, skip, limit, ordering):
         first = batches
         for b in range(batches):
             m = batch(table, b, columns)
-            at[b] = seek(m, found[b], groups, i, key)
+            at[b] = begins[i, b]
             ends[b] = past(m, at[b], groups, i, key)
-            found[b] = ends[b]
             if at[b] < ends[b]:
                 first = line_up(table, columns, at, line, first, b, key, width, plain, ordering)
         old = new = 0

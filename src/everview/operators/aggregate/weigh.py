@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from everview.kernels import exact_sum, instructions, quotients, sums
-from everview.kernels.group_sums import LINE, group_sums
+from everview.kernels import contributions, exact_sum, instructions, quotients, sums
+from everview.kernels.group_sums import group_sums
 from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
 from everview.operators.aggregate.call import Call
@@ -60,13 +60,13 @@ SQUARES = {
     Kind.FLOAT: Kind.FLOAT_SQUARES,
 }
 SLOTS = {
-    Kind.ROWS: sums.COUNTED,
-    Kind.VALUES: sums.COUNTED,
-    Kind.TRUES: sums.TRUE,
-    Kind.INTEGER: sums.INTEGER,
-    Kind.WIDE: sums.WIDE,
-    Kind.FLOAT: sums.FLOAT,
-}  # as `everview.kernels.sums` has them
+    Kind.ROWS: contributions.COUNTED,
+    Kind.VALUES: contributions.COUNTED,
+    Kind.TRUES: contributions.TRUE,
+    Kind.INTEGER: contributions.INTEGER,
+    Kind.WIDE: contributions.WIDE,
+    Kind.FLOAT: contributions.FLOAT,
+}  # as kernels have them
 SQUARED = {squares: of for of, squares in SQUARES.items()}
 
 
@@ -191,11 +191,11 @@ class Weigh(UnaryOperator):
         return CompiledForm(instructions.WEIGH, flat([group, *self._lines[0]]), group.size)
 
     def _slot(self, slot: Slot) -> Line:
-        """A slot as a line for `everview.kernels.sums`."""
+        """A slot as a line for `everview.kernels.contributions`."""
         if slot.kind is Kind.ROWS:
-            return sums.COUNTED, 0, 0, sums.NO_NULL, slot.base
+            return contributions.COUNTED, 0, 0, contributions.NO_NULL, slot.base
         field, words = self.source.schema.fields[slot.field], self.source.schema.words(slot.field)
-        null = field.type.null_words()[0] if field.nullable else sums.NO_NULL
+        null = field.type.null_words()[0] if field.nullable else contributions.NO_NULL
         return SLOTS[slot.kind], words.start, words.stop - 1, null, slot.base
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
@@ -218,7 +218,7 @@ class Weigh(UnaryOperator):
         """
         if not all(slot.kind in SLOTS for slot in self.slots):
             return None
-        lines = np.array([self._slot(slot) for slot in self.slots], np.int64).reshape(-1, LINE)
+        lines = np.array([self._slot(slot) for slot in self.slots], np.int64).reshape(-1, sums.SLOT)
         most = sum(min(PLACES[slot.kind], exact_sum.WIDE_BUCKETS) for slot in self.slots)
         return lines, max(slot.places.stop for slot in self.slots), most
 

@@ -1,0 +1,54 @@
+"""Structured arrays of NumPy whose fields are words already: whole numbers of 64 bits, for columns of these.
+
+Such an array is a matrix of words but for the order of its columns. All others become Arrow tables first.
+
+>>> from everview.types import Schema
+>>> schema = Schema.parse("id BIGINT NOT NULL, amount BIGINT NOT NULL")
+>>> fields = [("amount", "i8"), ("id", "i8"), ("_weight", "i8")]
+>>> array_rows(schema, np.array([(5, 1, 1), (7, 2, -1)], fields)).tolist()
+[[1, 5, 1], [2, 7, -1]]
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from everview.codes.encode import WEIGHT
+from everview.codes.packing import is_whole
+from everview.types import Schema
+from everview.types.words import Matrix, Words
+
+WORD = np.dtype(np.int64)
+
+
+def array_rows(schema: Schema, array: np.ndarray[Any, Any]) -> Matrix | None:
+    """The delta matrix of a structured array, a copy; None if a column or a field is not of whole numbers."""
+    places = _places(schema, array.dtype)
+    if places is None or array.ndim != 1 or not array.size:
+        return None
+    words = np.ascontiguousarray(array).view(WORD).reshape(array.size, -1)
+    if places.size > len(schema.fields):
+        return np.take(words, places, axis=1)
+    out = np.ones((array.size, places.size + 1), WORD)
+    np.take(words, places, axis=1, out=out[:, :-1])
+    return out
+
+
+@cache
+def _places(schema: Schema, fields: np.dtype[Any]) -> Words | None:
+    """For each column the place of its field, and that of the weight, if there is one, last; None if there are others.
+
+    A field that is missing, or too many, is a mistake that others tell.
+    """
+    names = fields.names or ()
+    packed = fields.itemsize == WORD.itemsize * len(names) and all(fields[name] == WORD for name in names)
+    if not names or not packed or not is_whole(schema) or WEIGHT in schema.names:
+        return None
+    columns = [*schema.names, WEIGHT] if WEIGHT in names else [*schema.names]
+    if sorted(names) != sorted(columns):
+        return None
+    offsets = [fields.fields[name][1] for name in columns] if fields.fields else []
+    return np.array(offsets, np.int64) // WORD.itemsize

@@ -154,7 +154,7 @@ def _same(m, i, j, group):
 
 @inline
 def count_groups(m, group, order, lo, hi):
-    """The number of groups of the rows ``order[lo:hi]``, of which there are some; those of a group follow each other."""
+    """The number of groups of the rows ``order[lo:hi]``, which are some, and in order of their groups."""
     count = 1
     for i in range(lo + 1, hi):
         if i + AHEAD < hi:

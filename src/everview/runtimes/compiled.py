@@ -23,6 +23,7 @@ from everview.kernels import fixpoint, levels, machine, registers
 from everview.kernels.jit import cause_of, made_of
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
+from everview.runtimes.ahead import Ahead, is_large
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
@@ -70,10 +71,6 @@ class Ledgers:
         self.traces = list(traces.values())
         self.number = {node: number for number, node in enumerate(traces)}
         self.addresses = _addresses([trace.past.ledger for trace in self.traces])
-
-    def tend(self) -> None:
-        for trace in self.traces:
-            trace.past.tend()
 
 
 class CompiledScope:
@@ -173,6 +170,7 @@ class Compiled:
         self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
+        self._ahead = Ahead()
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
@@ -187,6 +185,7 @@ class Compiled:
 
         ``reads`` makes the reads of whole traces, which only steps in Python ask for.
         """
+        self._ahead.settle()
         self._used = True
         code, sinks = self._code(first, last)
         for node, matrix in cells.items():
@@ -194,6 +193,8 @@ class Compiled:
                 self._place(node, matrix)
         if code.interning:
             code.bind(self.context.dictionary)
+        if not self.timed and is_large(sum(map(len, self._placed.values()))):
+            code = self._ahead.run(code, *self._memory)
         pc = self._go_on(code, 0, cells, reads)
         appends = NO_APPENDS if pc == len(code.instructions) else self._in_turns(code, pc, cells, reads)
         self.fetch(cells, sinks)
@@ -315,6 +316,7 @@ class Compiled:
 
     def absorb(self) -> None:
         """Hand the changes that wait here to the traces' open epoch, as appends of Python's."""
+        self._ahead.settle()
         if not self._used:
             return
         for number in np.flatnonzero(self._staged).tolist():
@@ -326,6 +328,7 @@ class Compiled:
 
     def publish(self) -> None:
         """Let the changes that wait here be past. It may be repeated."""
+        self._ahead.settle()
         if self._tending:
             self._tend()
         if not self._used:
@@ -340,6 +343,7 @@ class Compiled:
 
     def abandon(self) -> None:
         """Forget the changes that wait here."""
+        self._ahead.settle()
         if not self._used:
             return
         for scope in self._scopes.values():
@@ -357,7 +361,7 @@ class Compiled:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
         self._tending = True
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
-            ledgers.tend()
+            self._ahead.tend(ledgers.traces)
         self._tending = False
 
     def _code(self, first: int, last: int) -> tuple[Code, tuple[int, ...]]:

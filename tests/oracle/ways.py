@@ -10,9 +10,10 @@ from unittest.mock import patch
 
 from everview.circuit import Circuit, incrementalize, lifted
 from everview.kernels import levels
+from everview.kernels.threads import at_most
 from everview.operators import extending, multijoin
 from everview.oracle import evaluate
-from everview.runtimes import compiled, state
+from everview.runtimes import ahead, compiled, state
 from everview.runtimes.embedded import Embedded
 from everview.traces import spine
 from everview.zset import ZSet
@@ -112,6 +113,13 @@ def _timed(query: Circuit) -> Iterator[Run]:
 
 
 @contextmanager
+def _on_threads(query: Circuit) -> Iterator[Run]:
+    """Instructions beside each other on threads, however few rows there are."""
+    with patch.object(ahead, "MANY_ROWS", 0), at_most(2):
+        yield Run(Embedded(incrementalize(query)))
+
+
+@contextmanager
 def _in_slices(query: Circuit) -> Iterator[Run]:
     """Multiway joins a few prefixes at a time, on shards, with every seed dealt in pieces."""
     few, heavy = patch.multiple(extending, SLICE=3, MOST=4, HEAVY=2), patch.multiple(multijoin, MOST=4, HEAVY=1, FEW=2)
@@ -141,6 +149,7 @@ WAYS: dict[str, Way] = {
     "incremental": _plainly(),
     "lifted": _recomputed,
     "by steps": _by_steps,
+    "on threads": _on_threads,
     "2 shards": _plainly(shards=2),
     "5 shards": _plainly(shards=5),
     "4 shards, in slices": _in_slices,

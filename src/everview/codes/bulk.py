@@ -33,7 +33,7 @@ Filling = Callable[[int, pa.RecordBatch], bool]  # of the first row, and the row
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A column of text, read but not interned: the codes of its rows, or of its different texts and which one a row has.
+    """A column of text that is not interned: the codes of its rows, or of its different texts and which one a row has.
 
     A text's code is its hash, unless another text has that already. So rows can be filled in before the dictionary, or
     while it, has been told the texts; what `intern` corrects is then filled in again.
@@ -74,7 +74,7 @@ def text_columns(columns: Sequence[tuple[Field, Column]], dictionary: Dictionary
 
 
 def filled(data: pa.Table | pa.RecordBatch, fill: Filling, beside: Callable[[], None]) -> bool:
-    """Let all rows be filled in, block by block, while the caller's thread does something else; False if some cannot."""
+    """Let rows be filled in, block by block, while the caller's thread does something else; False if some cannot."""
     table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
     blocks = list(_numbered(table.to_batches(max_chunksize=BLOCK)))
     size = -(-len(blocks) // (PARTS * allowed()))

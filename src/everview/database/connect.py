@@ -106,7 +106,9 @@ def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | N
     if said["text"] is not None:
         try:
             given = {mark: literal_from_json(value) for mark, value in said.get("parameters", {}).items()}
-            read = partial(read_sql, parameters=given) if given else READERS.get(said["dialect"], read_sql)
+            sizes: Mapping[str, int] = said.get("sizes", {})
+            read = READERS.get(said["dialect"], read_sql)
+            read = partial(read_sql, parameters=given, sizes=sizes) if given or sizes else read
             return replace(read(catalog, name, said["text"], said["dialect"]), comments=said.get("comments", {}))
         except UnknownName as error:
             raise UnknownName(f'view "{name}": {error.message}', hint=error.hint) from error

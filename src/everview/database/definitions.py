@@ -143,6 +143,7 @@ class ViewDefinition:
     read: Reader | None = None  # by which its text is read again
     parameters: Mapping[str, Literal] = field(default_factory=dict[str, Literal])  # the values in its text
     comments: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns; of the view by ""
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])  # rows of the tables that its joins are ordered by
     guards: tuple[str, str] | None = None  # the table and the constraint whose broken rows it shows, which are none
 
     @classmethod
@@ -173,7 +174,7 @@ class ViewDefinition:
             "materialized": self.materialized,
         }
         given = {name: literal_to_json(value) for name, value in self.parameters.items()}
-        more = {"parameters": given, "comments": dict(self.comments)}
+        more = {"parameters": given, "comments": dict(self.comments), "sizes": dict(self.sizes)}
         return {**said, **{name: value for name, value in more.items() if value}}
 
 

@@ -19,6 +19,7 @@ from everview.frontends.dialects import POMORA
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
 from everview.later import Later
+from everview.multiway import Statistics
 from everview.plan.catalog import FrontEnd, Readable, StoredFunction
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
@@ -40,6 +41,8 @@ else:
     information_of = Later("everview.database.information", "information_of")
     statement_of = Later("everview.database.information", "statement_of")
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
+
+NO_SIZES: Mapping[str, int] = {}
 
 
 class ReadableDatabase(Readable):
@@ -142,27 +145,41 @@ def _as_expression(value: Any, type_: Type) -> Expression:
 # -- SQL
 
 
-def sql_view(statement: CreateView, known: ReadableDatabase) -> ViewDefinition:
-    """A view by its statement; ``known`` are the relations by which it was bound."""
+def sql_view(statement: CreateView, known: ReadableDatabase, sizes: Mapping[str, int] = NO_SIZES) -> ViewDefinition:
+    """A view by its statement; ``known`` are the relations by which it was bound.
+
+    Its joins are ordered by the ``sizes`` of tables, which stay those of its first day: a plan that follows the tables
+    would have other traces when the database is opened again.
+    """
     parameters = statement.given
-    reader = partial(read_sql, parameters=parameters) if parameters else read_sql
+    reader = partial(read_sql, parameters=parameters, sizes=sizes) if parameters or sizes else read_sql
     if known.catalog.watermarked:
         statement = replace(statement, plan=plain_groups(statement.plan))
-    named = statement.named(known.read, known.keys_of(statement.plan))
+    named = statement.named(known.read, known.keys_of(statement.plan), statistics_of(sizes))
     if statement.on_close:
         named = on_close(named, known.catalog)
     view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
-    return replace(view, parameters=parameters) if parameters else view
+    return replace(view, parameters=parameters, sizes=sizes) if parameters or sizes else view
+
+
+def statistics_of(sizes: Mapping[str, int]) -> dict[str, Statistics]:
+    """The sizes of tables as the optimizer takes them."""
+    return {name: Statistics(rows, ()) for name, rows in sizes.items()}
 
 
 def read_sql(
-    catalog: Catalog, name: str, text: str, dialect: str, parameters: Mapping[str, Literal] = NO_PARAMETERS
+    catalog: Catalog,
+    name: str,
+    text: str,
+    dialect: str,
+    parameters: Mapping[str, Literal] = NO_PARAMETERS,
+    sizes: Mapping[str, int] = NO_SIZES,
 ) -> ViewDefinition:
-    """A view by its stored statement, and the values of the parameters in it."""
+    """A view by its stored statement, the values of the parameters in it, and the sizes of tables it was planned by."""
     known = ReadableDatabase(catalog)
     (statement,) = bind(text, known, dialect, ParameterValues.by_names(parameters))
     assert isinstance(statement, CreateView) and statement.name == name, "a view is stored by the text that made it"
-    return sql_view(statement, known)
+    return sql_view(statement, known, sizes)
 
 
 # -- languages whose texts define views

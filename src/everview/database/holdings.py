@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from everview.database.past import past_rows
 else:
     past_rows = Later("everview.database.past", "past_rows")
+
+MANY_ROWS: Final = 10_000  # of a table; for views over smaller ones no sizes are looked at
 
 
 class Holdings:
@@ -56,6 +59,14 @@ class Holdings:
         if tx is not None and name in relations:
             return tx.contents(relations[name])
         return self.contents_of(name)
+
+    def sizes_of(self, names: Iterable[str]) -> dict[str, int]:
+        """How many rows tables have, about; nothing unless one of them has many, because then any plan will do."""
+        with self._core.still:
+            self._core.access.ready()
+            run, relations = self._core.run, self._core.definitions.relations
+            sizes = {name: relations[name].stored_rows(run.state) for name in names if name in relations}
+        return sizes if max(sizes.values(), default=0) >= MANY_ROWS else {}
 
     def schema_of(self, name: str) -> Schema:
         """The columns of a relation."""

@@ -16,7 +16,7 @@ from everview.codes.encode import encode_weighted
 from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
-from everview.database.frontends import ReadableDatabase, sql_view
+from everview.database.frontends import NO_SIZES, ReadableDatabase, sql_view, statistics_of
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     AlterTable,
@@ -50,7 +50,7 @@ from everview.later import Later
 from everview.optimize import optimize
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
-from everview.plan.nodes import Project
+from everview.plan.nodes import Project, scans
 from everview.scalars.evaluate import Evaluate, moment
 from everview.scalars.expressions import Expression, Now, walk
 from everview.scalars.text import sql
@@ -110,7 +110,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
         case Select():
             return select(db, statement)
         case Explain():
-            return explained(statement.statement, known)
+            return explained(db, statement.statement, known)
         case Begin():
             return db.transactions.begin()
         case Commit():
@@ -255,7 +255,8 @@ def _default(column: str, value: Expression) -> Any:
 def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
-    db.definitions.define(sql_view(statement, known), replace=statement.or_replace)
+    sizes = db.holdings.sizes_of(scans(statement.plan)) if statement.materialized else NO_SIZES
+    db.definitions.define(sql_view(statement, known, sizes), replace=statement.or_replace)
 
 
 def _drop(db: Core, statement: Drop) -> None:
@@ -320,7 +321,7 @@ def repeat(rows: pa.Table, weights: Any) -> pa.Table:
     return rows.take(places)
 
 
-def explained(statement: Statement, known: ReadableDatabase) -> str:
+def explained(db: Core, statement: Statement, known: ReadableDatabase) -> str:
     """The text of EXPLAIN: the plan of a statement, as written and as optimized for a view."""
     plans = {name: value for name, value in vars(statement).items() if isinstance(value, Plan)}
     if not plans:
@@ -328,5 +329,6 @@ def explained(statement: Statement, known: ReadableDatabase) -> str:
     parts: list[str] = []
     for name, plan in plans.items():
         head = "" if name == "plan" else f"{name}\n"
-        parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan, keys=known.keys_of(plan))}")
+        statistics = statistics_of(db.holdings.sizes_of(scans(plan)))
+        parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan, statistics, known.keys_of(plan))}")
     return "\n\n".join(parts)

@@ -8,8 +8,9 @@ A tree is taken apart into its relations and conditions. One operator joins all 
   joins between is worth keeping,
 
 and every relation is reached by equalities of columns. Else relations are joined one after the other, each with one
-that a condition ties to those before, so that there is no product where none was asked for; smaller ones come first,
-where sizes are known, else those of which conditions leave the least, and last what a recursion finds.
+that a condition ties to those before, so that there is no product where none was asked for. Where sizes are known, that
+is the order along keys in which joins have the least rows, or else smaller relations come first; where sizes are not
+known, first come those of which conditions leave the least, and last what a recursion finds.
 """
 
 from __future__ import annotations
@@ -152,26 +153,31 @@ class _Arranging:
         shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
         joined = [edge & shared for edge in edges]
         whole = not any(map(_strictness, tree.relations))
-        cyclic = _is_cyclic(joined)
-        if not _connected(joined) or not (cyclic or (whole and _meet_in_three(joined, shared))):
+        cyclic, in_three = _is_cyclic(joined), whole and _meet_in_three(joined, shared)
+        rows = [self._rows(relation) for relation in tree.relations]
+        sizes = [size for size in rows if size is not None]
+        sized = len(sizes) == len(rows)
+        if not _connected(joined) or not (cyclic or in_three or sized):
             return None
         terms = tuple(
             tuple(variable[column] for column in range(start, stop))
             for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
         )
         others = [c for c in tree.conditions if c not in equalities]
-        order = self._along_keys(tree, terms) if cyclic else None
+        order = self._along_keys(tree, terms, sizes if sized else None) if cyclic or not in_three else None
         if order is not None:
             ties = _ties(plan, tree, variable, order)
             return self._in_turn(plan, Tree(tree.relations, (*ties, *others)), order)
+        if not (cyclic or in_three):
+            return None
         made = Multiway(tree.relations, terms, tuple(variable), plan.schema.names)
         rest = conjunction(others)
         return made if rest is None else Filter(made, rest)
 
-    def _along_keys(self, tree: Tree, terms: Sequence[Sequence[int]]) -> list[int] | None:
-        from everview.optimize.keyed import order_along_keys  # here: few plans have cycles
+    def _along_keys(self, tree: Tree, terms: Sequence[Sequence[int]], rows: Sequence[float] | None) -> list[int] | None:
+        from everview.optimize.keyed import order_along_keys  # here: few plans have cycles, or tables many rows
 
-        return order_along_keys(tree.relations, terms, self.keys)
+        return order_along_keys(tree.relations, terms, self.keys, rows)
 
     # -- one after the other
 
@@ -219,17 +225,21 @@ class _Arranging:
             order.append(following)
         return order
 
-    def _size(self, plan: Plan) -> int | None:
-        """The number of rows that a relation may have; None if it is unknown."""
+    def _size(self, plan: Plan) -> float | None:
+        """The number of rows that conditions may leave of a relation; None if it is unknown."""
+        from everview.optimize.keyed import share_left
+
+        rows = self._rows(plan)
+        return None if rows is None else rows * share_left(plan)
+
+    def _rows(self, plan: Plan) -> float | None:
+        """The number of rows of the table of a relation; None if it is unknown."""
         match plan:
             case Scan(relation):
                 known = self.statistics.get(relation)
-                return None if known is None else int(known.rows)
-            case Project(input_):
-                return self._size(input_)
-            case Filter(input_):
-                known = self._size(input_)
-                return None if known is None else known // 3
+                return None if known is None else max(1.0, known.rows)
+            case Project(input_) | Filter(input_):
+                return self._rows(input_)
             case _:
                 return None
 

@@ -48,10 +48,13 @@ class _Joined:
     rows: float
 
 
-def order_along_keys(relations: Sequence[Plan], values: Sequence[Sequence[int]], keys: Keys) -> list[int] | None:
+def order_along_keys(
+    relations: Sequence[Plan], values: Sequence[Sequence[int]], keys: Keys, rows: Sequence[float] | None = None
+) -> list[int] | None:
     """The order in which joins keep least, if none of them can grow; None if there is no such order.
 
-    ``values`` numbers the columns of each relation so that columns are equal if they have the same number.
+    ``values`` numbers the columns of each relation so that columns are equal if they have the same number. ``rows`` is
+    how many rows the tables have, where that is known; else it is guessed by who refers to whom.
     """
     if len(relations) > MOST:
         return None
@@ -59,9 +62,23 @@ def order_along_keys(relations: Sequence[Plan], values: Sequence[Sequence[int]],
         KeyedRelation(frozenset(own), frozenset(own[column] for column in key_of(relation, keys)), share_left(relation))
         for relation, own in zip(relations, values, strict=True)
     ]
-    sizes = [LARGER ** _depth(keyed, number) for number in range(len(keyed))]
-    whole = [joined for start in range(len(keyed)) for joined in _orders(keyed, sizes, _alone(keyed, start))]
-    return list(min(whole, key=lambda joined: (joined.rows, joined.order)).order) if whole else None
+    sizes = rows or [LARGER ** _depth(keyed, number) for number in range(len(keyed))]
+    joined = [_alone(keyed, start) for start in range(len(keyed))]
+    for _ in keyed[1:]:
+        joined = _least([after for before in joined for after in _extended(keyed, sizes, before)])
+    return list(min(joined, key=_rank).order) if joined else None
+
+
+def _rank(joined: _Joined) -> tuple[float, tuple[int, ...]]:
+    return joined.rows, joined.order
+
+
+def _least(orders: Sequence[_Joined]) -> list[_Joined]:
+    """Of orders of the same relations those that can be the beginning of the least."""
+    least: dict[tuple[frozenset[int], int], _Joined] = {}
+    for joined in sorted(orders, key=_rank):
+        least.setdefault((frozenset(joined.order), joined.largest), joined)
+    return list(least.values())
 
 
 def key_of(plan: Plan, keys: Keys) -> tuple[int, ...]:
@@ -112,11 +129,8 @@ def _alone(relations: Sequence[KeyedRelation], start: int) -> _Joined:
     return _Joined((start,), relations[start].values, start, relations[start].left, 0.0)
 
 
-def _orders(relations: Sequence[KeyedRelation], sizes: Sequence[float], joined: _Joined) -> Iterator[_Joined]:
-    """All orders that go on from some joined relations without growing."""
-    if len(joined.order) == len(relations):
-        yield joined
-        return
+def _extended(relations: Sequence[KeyedRelation], sizes: Sequence[float], joined: _Joined) -> Iterator[_Joined]:
+    """All ways to join one relation more without growing."""
     unique = relations[joined.largest].key
     for number, relation in enumerate(relations):
         if number in joined.order:
@@ -129,6 +143,4 @@ def _orders(relations: Sequence[KeyedRelation], sizes: Sequence[float], joined: 
             continue
         left = joined.left * relation.left
         rows = joined.rows + sizes[largest] * left
-        yield from _orders(
-            relations, sizes, _Joined((*joined.order, number), joined.values | relation.values, largest, left, rows)
-        )
+        yield _Joined((*joined.order, number), joined.values | relation.values, largest, left, rows)

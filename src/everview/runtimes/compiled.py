@@ -23,6 +23,7 @@ from everview.kernels import fixpoint, levels, machine, registers
 from everview.kernels.jit import cause_of, made_of
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
+from everview.runtimes.ahead import Ahead, is_large
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
@@ -70,10 +71,6 @@ class Ledgers:
         self.traces = list(traces.values())
         self.number = {node: number for number, node in enumerate(traces)}
         self.addresses = _addresses([trace.past.ledger for trace in self.traces])
-
-    def tend(self) -> None:
-        for trace in self.traces:
-            trace.past.tend()
 
 
 class CompiledScope:
@@ -173,6 +170,7 @@ class Compiled:
         self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
+        self._ahead = Ahead()
         self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
@@ -187,6 +185,7 @@ class Compiled:
 
         ``reads`` makes the reads of whole traces, which only steps in Python ask for.
         """
+        self._ahead.settle()
         self._used = True
         known, (cells,), placed = self._codes.get((first, last)), shards, self._placed
         code, sinks = self._code(first, last) if known is None else known
@@ -195,6 +194,8 @@ class Compiled:
                 self._place(node, matrix)
         if code.interning:
             code.bind(self.context.dictionary)
+        if not self.timed and is_large(sum(map(len, placed.values()))):
+            code = self._ahead.run(code, *self._memory)
         pc = self._go_on(code, 0, shards, reads)
         appends = NO_APPENDS if pc == len(code.tasks) else self._in_turns(code, pc, shards, reads)
         self.fetch(cells, sinks)
@@ -319,6 +320,7 @@ class Compiled:
 
     def absorb(self) -> None:
         """Hand the changes that wait here to the traces' open epoch, as appends of Python's."""
+        self._ahead.settle()
         if not self._used:
             return
         for number in np.flatnonzero(self._staged).tolist():
@@ -330,6 +332,7 @@ class Compiled:
 
     def publish(self) -> None:
         """Let the changes that wait here be past. It may be repeated."""
+        self._ahead.settle()
         if self._tending:
             self._tend()
         if not self._used:
@@ -344,6 +347,7 @@ class Compiled:
 
     def abandon(self) -> None:
         """Forget the changes that wait here."""
+        self._ahead.settle()
         if not self._used:
             return
         for scope in self._scopes.values():
@@ -361,7 +365,7 @@ class Compiled:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
         self._tending = True
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
-            ledgers.tend()
+            self._ahead.tend(ledgers.traces)
         self._tending = False
 
     def _code(self, first: int, last: int) -> tuple[Code, tuple[int, ...]]:

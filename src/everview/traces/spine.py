@@ -196,10 +196,15 @@ class Spine:
         self._work(slots, gone, FUEL * rows)
         self._become(slots, gone, number, self._stand.generation)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the levels are about to become a batch."""
+        return self.ledger.item(levels.ROWS) >= self.ledger.item(levels.LIMIT)
+
     def tend(self) -> None:
         """Make the levels a batch like the others, if they are full, and do a share of merging. It may be repeated."""
         self._follow()
-        if self.ledger[levels.ROWS] >= self.ledger[levels.LIMIT]:
+        if self.is_full:
             self.harden()
 
     def settle(self) -> None:

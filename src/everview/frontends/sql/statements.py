@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from typing import Literal as Either
 
 from everview.frontends.sql.parameters import ParameterValues
+from everview.multiway import Statistics
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
@@ -69,9 +70,17 @@ class CreateView(Statement):
         """The values in its text that were given as parameters."""
         return {name: value for name, value in self.parameters.items() if isinstance(value, Literal)}
 
-    def named(self, reads: Iterable[str] = (), keys: Mapping[str, tuple[str, ...]] | None = None) -> NamedPlan:
-        """The view; ``reads`` are the relations asked for when the statement was bound, and ``keys`` theirs."""
-        better = optimize(self.plan, keys=keys)
+    def named(
+        self,
+        reads: Iterable[str] = (),
+        keys: Mapping[str, tuple[str, ...]] | None = None,
+        statistics: Mapping[str, Statistics] | None = None,
+    ) -> NamedPlan:
+        """The view; ``reads`` are the relations asked for when the statement was bound.
+
+        ``keys`` are their primary keys, and ``statistics`` how large they are, as far as that is known.
+        """
+        better = optimize(self.plan, statistics, keys)
         return NamedPlan(self.name, self.plan, better, tuple(reads), self.order, materialized=self.materialized)
 
 

@@ -140,6 +140,10 @@ class KeptTable:
             whole = merge(whole, rows if self.resolver.in_place else arrange(rows, self.resolver.back))
         return Batch(self.schema, whole, self.dictionary)
 
+    def stored_rows(self, state: ProgramState) -> int:
+        """How many rows are stored, those that cancel each other included."""
+        return sum(len(trace.past) for trace in state.of(self.resolver.trace))
+
     # -- inside
 
     @cached_property

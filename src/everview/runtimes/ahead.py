@@ -1,0 +1,89 @@
+"""A large epoch on threads: strands of instructions ahead of the rest, and the merging of traces afterwards.
+
+Instructions and traces are independent of one another where nothing orders them, so the result is the same for any
+number of threads. What a thread could not do is left to who goes on in turn: so errors are those of running in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from everview.circuit.compiled import Code
+from everview.circuit.strands import Strands, code_without, strands_of
+from everview.kernels import levels, machine
+from everview.kernels.jit import cause_of, made_of
+from everview.kernels.threads import allowed
+from everview.runtimes.beside import WorkBeside
+from everview.traces.trace import Trace
+from everview.types.words import Matrix, Words
+
+RUN = made_of(machine.run)
+MANY_ROWS: Final = 1 << 12  # of an epoch, from which on threads are worth their start
+
+
+def is_large(rows: int) -> bool:
+    """Whether an epoch of so many rows is one for threads, if there may be some."""
+    return rows >= MANY_ROWS and allowed() > 1
+
+
+class Ahead:
+    """The threads of a program in an epoch, and what may still be at work on them."""
+
+    def __init__(self) -> None:
+        self._strands: dict[int, tuple[Code, Strands]] = {}  # by the identity of the code
+        self._beside: WorkBeside | None = None
+
+    def run(self, code: Code, registers: Matrix, ledgers: Words, staged: Words, counts: Matrix, status: Words) -> Code:
+        """Run the strands of some code; the code that is left to be run in turn."""
+        strands, threads = self._strands_of(code), allowed()
+        if len(strands.lines) < 2:
+            return code
+        statuses: Matrix = np.zeros((threads, machine.STATUS), np.int64)
+        done: list[int] = []  # instructions
+
+        def work(thread: int, strand: int) -> bool:
+            lines, numbers = strands.lines[strand], strands.numbers[strand]
+            memory = registers, ledgers, staged, counts, statuses[thread]
+            try:
+                reached = RUN.direct(lines, code.constants, *memory, 0)
+            except OverflowError:  # which is found again in turn
+                return False
+            except SystemError as error:
+                raise cause_of(error) from None
+            done.extend(numbers[:reached])
+            return reached == len(numbers)
+
+        self._beside = WorkBeside(strands.followers, strands.waits_for)
+        self._beside.run(threads, work)
+        status[machine.SUSPECT] |= int(statuses[:, machine.SUSPECT].any())
+        return code_without(code, {*done})
+
+    def tend(self, traces: Sequence[Trace]) -> None:
+        """Let each trace make its full levels a batch. It may be repeated."""
+        full = [trace for trace in traces if trace.past.is_full]
+        rows = sum(trace.past.ledger.item(levels.ROWS) for trace in full)
+        if len(full) > 1 and is_large(rows):
+
+            def work(thread: int, number: int) -> bool:
+                full[number].past.tend()
+                return True
+
+            self._beside = WorkBeside([()] * len(full), [0] * len(full))
+            self._beside.run(allowed(), work)
+        for trace in traces:
+            trace.past.tend()
+
+    def settle(self) -> None:
+        """Wait for what an exception may have left at work, before anything else touches registers or traces."""
+        if self._beside is not None:
+            self._beside.settle()
+            self._beside = None
+
+    def _strands_of(self, code: Code) -> Strands:
+        known = self._strands.get(id(code))
+        if known is None:
+            known = self._strands[id(code)] = code, strands_of(code)
+        return known[1]

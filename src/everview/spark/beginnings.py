@@ -35,7 +35,8 @@ class Beginnings:
         if began is not None and not done and began != epoch:
             raise SinkError(
                 f"epoch {began} was left half delivered, and the state is at epoch {epoch} now: {sink}",
-                hint=f"remove epoch {began} from there, or give the sink another place; and remove {self._place}/{NOTED}",
+                hint=f"remove epoch {began} from there, or give the sink another place; "
+                f"and remove {self._place}/{self._notes.inside}{NOTED}",
             )
         return not done
 

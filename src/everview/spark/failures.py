@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from everview import errors
-from everview.errors import CorruptState, EverviewError, PipelineError, SourceError, StoreError
+from everview.errors import CorruptState, EverviewError, MissingRuntime, PipelineError, SourceError, StoreError
 
 _OURS = re.compile(r"everview\.errors\.(\w+): (.*?)(?=\n\s*\n|\n\s+at |\n SQLSTATE|\n[A-Z=]|\Z)", re.DOTALL)
 _CAUSE = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\w*: (.+)$", re.MULTILINE)
@@ -40,6 +40,20 @@ def _known(pattern: str, kind: type[EverviewError], message: str, hint: str) -> 
 
 
 KNOWN: Final = (
+    _known(
+        r"ModuleNotFoundError: No module named '(everview|pyspark_everview)",
+        MissingRuntime,
+        "the executors have no Everview: run pip install 'everview[spark]' on every machine of the cluster, in the "
+        "Python that PYSPARK_PYTHON names",
+        "nothing was applied; the driver and the executors need the same version",
+    ),
+    _known(
+        r"ModuleNotFoundError: No module named '([^'\n]+)'",
+        MissingRuntime,
+        "the Python of the executors has no module {0}",
+        "install it on every machine of the cluster, in the Python that PYSPARK_PYTHON names, or let that name the "
+        "driver's; nothing was applied",
+    ),
     _known(
         r"FILE_NOT_EXIST\] Encountered error while reading file (\S+?)\.? |FileNotFoundException: File (\S+) does "
         r"not exist",

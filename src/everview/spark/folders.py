@@ -37,6 +37,11 @@ def local_path(path: str) -> Path | None:
 class Folder(Protocol):
     """A folder that may not exist yet."""
 
+    @property
+    def inside(self) -> str:
+        """The path of this folder inside a state, with a slash, if it is in one."""
+        ...
+
     def names(self) -> list[str]:
         """The names of files and folders in this folder."""
         ...
@@ -65,6 +70,7 @@ class Local:
     """A folder on a filesystem of this machine."""
 
     root: Path
+    inside: str = ""
 
     def names(self) -> list[str]:
         return os.listdir(self.root) if self.root.is_dir() else []
@@ -92,6 +98,8 @@ class Local:
 
 class Remote:
     """A folder that Spark's JVM reaches by one of Hadoop's filesystems."""
+
+    inside = ""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         session: Any = spark

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from object_store import state_url
 
 from everview.errors import EverviewError, LockedState, MissingRuntime, StoreError
-from everview.traces.store import Fingerprints, Store
-from everview.traces.store import arrow_objects
+from everview.traces.store import Fingerprints, Store, arrow_objects
 from everview.traces.store.arrow_objects import objects_at
+from object_store import state_url
 
 PLAN = Fingerprints("plan", {"edges": "e1"})
 

@@ -36,6 +36,7 @@ class StoreFolder:
         layout = layout_of(url)
         assert isinstance(layout, MirroredPaths), "only a state in an object store has objects beside it"
         self._objects, self._under = layout.mirror.objects, under
+        self.inside = f"{under}/"
 
     def names(self) -> list[str]:
         with self._told():

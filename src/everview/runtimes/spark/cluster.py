@@ -46,6 +46,7 @@ from everview.runtimes.spark.wire import (
     edit_of,
     error_of,
     from_batches,
+    packed,
     to_batches,
     unpack_entries,
 )
@@ -136,7 +137,7 @@ class Cluster:
             if not rows:
                 return ran
             rows += self._entries(program, stage, stage)
-            frame = self._frame(rows).repartitionById(self.partitions, "shard")
+            frame = self.spark.createDataFrame(packed(rows, self.partitions))
             returned = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
         for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(program, node, parts, self.context)

@@ -23,7 +23,7 @@ from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import joined, one, reporting
 from everview.runtimes.spark.values import TaskDictionary, ValuePassing, attempt, reads_values
-from everview.runtimes.spark.wire import Row, RowKind, edit_row, from_batches, to_batches
+from everview.runtimes.spark.wire import Row, RowKind, edit_row, to_batches, unpacked
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches, admitted
@@ -134,12 +134,13 @@ class Round:
 
 
 def task(told: Round) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A stage of a round as a function for `mapInArrow`."""
+    """A stage of a round as a function for `mapInArrow`, of rows that were `packed`."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_to(1)  # a task has one core
         times = "-".join(map(str, (*told.at, told.stage)))
-        yield from to_batches(told.run(from_batches(batches), attempt(times)))
+        for rows in unpacked(batches):
+            yield from to_batches(told.run(rows, attempt(times)))
         settle()
 
     return run_stage

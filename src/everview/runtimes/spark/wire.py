@@ -29,6 +29,7 @@ Octets = NDArray[np.uint8]
 SCHEMA = "kind INT, node INT, shard INT, columns INT, payload BINARY"
 NUMBERS = ("kind", "node", "shard", "columns")
 ARROW = pa.schema([*((name, pa.int32()) for name in NUMBERS), ("payload", pa.binary())])
+PACKED = pa.schema([("rows", pa.binary())])
 ROW_BYTES = 16 << 20  # a longer matrix travels as several rows
 BATCH_BYTES = 64 << 20  # of payload in one record batch, about
 
@@ -84,6 +85,37 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         payloads = (payload.as_buffer() for payload in batch.column("payload"))
         for kind, node, shard, columns, payload in zip(*numbers, payloads, strict=True):
             yield Row(RowKind(kind), node, shard, columns, payload)
+
+
+def packed(rows: Iterable[Row], partitions: int) -> pa.Table:
+    """Rows that the driver has, for a job without an exchange: one row for each partition, with all that is for it.
+
+    Spark makes a task of every record batch. However it divides them, what one task must have together it cannot part.
+
+    >>> table = packed([Row(RowKind.WAKE, -1, shard) for shard in (0, 1, 2, 4)], 2)
+    >>> [[row.shard for row in pack] for pack in unpacked(table.to_batches())]
+    [[0, 2, 4], [1]]
+    """
+    parts: dict[int, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(row.shard % partitions, []).append(row)
+    batches = [pa.RecordBatch.from_arrays([pa.array([_stream(parts[part])])], schema=PACKED) for part in sorted(parts)]
+    return pa.Table.from_batches(batches, PACKED)
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Row]]:
+    """The rows of every partition that a task was given."""
+    for batch in batches:
+        for payload in batch.column("rows"):
+            yield from_batches(pa.ipc.open_stream(payload.as_buffer()))
+
+
+def _stream(rows: list[Row]) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ARROW) as writer:
+        for batch in to_batches(rows):
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:

@@ -86,7 +86,7 @@ class JournalAct:
         r"""The object.
 
         >>> JournalAct(ActKind.APPEND, "here", 3, 40, b"record", "c0ffee").encode()
-        b'{"act":"append","writer":"here","log":3,"at":40,"sum":1934119222,"nonce":"c0ffee"}\nrecord'
+        b'{"act":"append","writer":"here","log":3,"at":40,"sum":2603917201,"nonce":"c0ffee"}\nrecord'
         """
         said = {"act": self.kind, "writer": self.writer, "log": self.log, "at": self.at, "sum": crc32(self.data)}
         head = json.dumps({**said, "nonce": self.nonce or secrets.token_hex(8)}, separators=(",", ":"))

@@ -23,6 +23,7 @@ from typing import Final
 
 from everview.traces.store.journal import FIRST, UNDER, ActKind, JournalAct, JournalPlace
 from everview.traces.store.objects import CACHE, Objects, short_of
+from everview.traces.store.segment import map_file
 from everview.traces.store.slices import damaged
 
 CACHE_BYTES: Final = "EVERVIEW_CACHE_BYTES"  # and how large the segments of one state may be there
@@ -197,7 +198,7 @@ class SegmentCache:
 
     def share(self, name: str) -> None:
         """Put a segment that was written here where everyone sees it."""
-        self.objects.write(f"segments/{name}", (self.folder / name).read_bytes())
+        self.objects.write(f"segments/{name}", memoryview(map_file(self.folder / name)))
 
     def remove(self, name: str) -> None:
         self.objects.delete(f"segments/{name}")

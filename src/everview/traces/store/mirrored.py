@@ -15,7 +15,6 @@ from everview.traces.store.mirror import IDENTITY, Mirror, SegmentCache, cache_o
 from everview.traces.store.objects import Objects
 from everview.traces.store.published import PublishedFiles
 
-
 REACH = "see that this machine reaches the store, and try again"
 
 

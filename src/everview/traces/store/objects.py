@@ -122,7 +122,7 @@ def short_of(url: str) -> str:
     """A name for the local folder of what is cached of a URL.
 
     >>> short_of("s3://bank/state")
-    'bank-state-f5cba0e24b3a'
+    'bank-state-788a7d2e86ff'
     """
     plain = re.sub(r"[^A-Za-z0-9]+", "-", url.partition("://")[2].partition("?")[0]).strip("-")[-40:]
     return f"{plain}-{hashlib.sha256(url.encode()).hexdigest()[:12]}"

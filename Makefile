@@ -9,12 +9,12 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup cargo java postgres run test fast check bench bench-native docs conformance torture mutants
+.PHONY: help setup cargo java postgres connectors run test fast check bench bench-native docs conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(COMPILED) java postgres  ## make .venv from the lock, compile the kernels, see to Java and PostgreSQL
+setup: $(COMPILED) java postgres connectors  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Kafka and Delta Lake
 
 run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -65,6 +65,9 @@ java:
 
 postgres:
 	@scripts/postgres.sh
+
+connectors: $(INSTALLED) java
+	@scripts/connectors.sh
 
 $(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'

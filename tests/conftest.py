@@ -1,4 +1,4 @@
-"""What every test shares: the Hypothesis profiles, the one Spark session, a PostgreSQL server, and no skips in CI."""
+"""What every test shares: the Hypothesis profiles, the one Spark session, PostgreSQL and Kafka, and no skips in CI."""
 
 from __future__ import annotations
 
@@ -107,14 +107,26 @@ def s3() -> Iterator[str]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    """The address of a Kafka broker that only this test run has."""
+    from broker import broker
+
+    with broker() as address:
+        yield address
+
+
 def _start_spark(scratch: Path) -> SparkSession:
     from pyspark.sql import SparkSession
+
+    from broker import connectors
 
     return (
         SparkSession.builder.master("local[2]")
         .appName("everview-tests")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.extraClassPath", connectors("kafka"))
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.python.worker.reuse", "true")

@@ -233,7 +233,7 @@ def test_a_table_of_other_columns_is_left_alone(spark: SparkSession) -> None:
 
 
 REFUSALS: list[tuple[dict[str, Any], str]] = [
-    ({}, "neither path, table nor callback"),
+    ({}, "neither path, table, topic nor callback"),
     ({"path": "a", "table": "b"}, "path and table"),
     ({"path": "a", "mode": "all"}, 'no mode "all"'),
     ({"path": "a", "format": "xlsx"}, 'no sink writes "xlsx"'),

@@ -64,4 +64,6 @@ class Beginnings:
 
 
 def _target(sink: SinkSpec) -> str:
+    if sink.topic is not None:
+        return f"topic {sink.topic}"
     return f"table {sink.table}" if sink.table is not None else f"path {sink.path}"

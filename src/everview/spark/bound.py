@@ -11,7 +11,7 @@ from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
 from everview.plan.timed import CLOCK
 from everview.runtimes.tables import Table
-from everview.spark.paths import PathFrame, relist, rows_of
+from everview.spark.paths import MadeFrame, relist, rows_of
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
 from everview.types import Schema, unknown_name
@@ -30,7 +30,7 @@ class BoundSource:
     spec: SourceSpec
     frame: DataFrame
     keep: bool
-    files: PathFrame | None = None  # what the frame was made of
+    files: MadeFrame | None = None  # what the frame was made of
 
     def now(self, *, again: bool) -> DataFrame:
         """The frame, over the files that are there now; what a given frame has is read first, and it must be there."""
@@ -64,7 +64,7 @@ class BoundSources:
         *,
         schema: Schema | str | None,
         keep: bool,
-        files: PathFrame | None = None,
+        files: MadeFrame | None = None,
         **style: Any,
     ) -> Stream:
         """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes.

@@ -45,6 +45,11 @@ class Claims:
             self._renamed = renamed
             self._seen, self._taken = set(), set()
 
+    @property
+    def state(self) -> str:
+        """The id of the state, by which topics and Delta's tables know its epochs."""
+        return str(self._noted()["state"])
+
     def require(self, sinks: Sequence[SinkSpec], epoch: int) -> None:
         """Refuse sinks whose paths belong to another state or view; nothing is written."""
         for sink in sinks:
@@ -124,6 +129,10 @@ def require_apart(sink: SinkSpec, others: Sequence[SinkSpec], state: Path | str)
         if sink.table is not None and other.table is not None and _named(sink.table) == _named(other.table):
             raise SinkError(
                 f"two sinks write to table {sink.table}: {other}, and {sink}", hint="give each its own table"
+            )
+        if sink.topic is not None and sink.topic == other.topic:
+            raise SinkError(
+                f"two sinks write to topic {sink.topic}: {other}, and {sink}", hint="give each its own topic"
             )
         if sink.path is not None and other.path is not None and _within(sink.path, other.path):
             raise SinkError(f"two sinks write to {sink.path}: {other}, and {sink}", hint="give each a path of its own")

@@ -83,8 +83,11 @@ class SinkModel(Model):
     format: str | None = None
     path: str | None = None
     table: str | None = None
-    mode: Literal["changes", "snapshot"] = "changes"
-    begin: Literal["changes", "snapshot"] = "changes"
+    topic: str | None = None
+    mode: Literal["changes", "snapshot", "upsert"] = "changes"
+    begin: Literal["changes", "snapshot"] | None = None
+    key: Names | None = None
+    exactly_once: bool = True
     options: Options = {}
 
 

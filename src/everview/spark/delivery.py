@@ -49,7 +49,7 @@ class Delivery:
 
     def _give_one(self, sink: SinkSpec, epoch: int, changes: Change, whole: Whole) -> None:
         self.claims.take(sink, epoch)
-        deliver(self._spark, sink, epoch, changes, partial(whole, sink.view))
+        deliver(self._spark, sink, epoch, changes, partial(whole, sink.view), state=self.claims.state)
         if sink.overwritten:
             self.claims.mark(sink)
 

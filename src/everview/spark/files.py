@@ -24,6 +24,7 @@ from everview.errors import EverviewError, PipelineError
 from everview.frontends.sql.files import SinkText, TableText, read_file
 from everview.spark.definition import Definition, SourceModel, defined
 from everview.spark.folders import local_path
+from everview.spark.kafka import KAFKA
 from everview.spark.paths import PathFrame, rows_of
 from everview.spark.pipeline import Pipeline
 from everview.spark.quiet import quiet_session
@@ -123,8 +124,9 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
             for sink in sinks:
                 to = None if sink.path is None else _located(base, sink.path)
                 options: dict[str, Any] = dict(sink.options)
-                where = {"format": sink.format, "path": to, "table": sink.table}
-                pipeline.sink(view, **where, mode=sink.mode, begin=sink.begin, **options)
+                where = {"format": sink.format, "path": to, "table": sink.table, "topic": sink.topic}
+                how: dict[str, Any] = {"mode": sink.mode, "begin": sink.begin, "key": sink.key}
+                pipeline.sink(view, **where, **how, exactly_once=sink.exactly_once, **options)
     return pipeline
 
 
@@ -336,6 +338,10 @@ def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> Non
         spoken |= {"format": source.format, "stream": source.stream, "options": source.options}
         where, columns = _there(_located(base, source.path)), source.columns
         pipeline.source(name, path=where, schema=source.schema_, columns=columns, keep=source.keep, **spoken)
+        return
+    if source.format == KAFKA and source.table is None:
+        spoken |= {"format": KAFKA, "options": source.options, "columns": source.columns}
+        pipeline.source(name, schema=source.schema_, keep=source.keep, **spoken)
         return
     frame = _frame(pipeline.spark, source, base)
     schema = None

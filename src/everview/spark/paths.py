@@ -11,12 +11,13 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 import pyspark.sql.types as st
 
 from everview.errors import SourceError
 from everview.spark.folders import local_path
+from everview.spark.kafka import KAFKA, TopicFrame, topic_frame
 from everview.spark.spec import SourceSpec
 from everview.types import Schema, unknown_name
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("everview.spark")
 CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read, as Spark calls it
 TEXTS: Final = ("json", "csv")  # formats whose text may be unreadable
+OWN_SCHEMA: Final = ("delta",)  # formats that know their columns, and take no others
 _NAMED: Final = "columnNameOfCorruptRecord"
 
 
@@ -42,6 +44,7 @@ class PathFrame:
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     stream: bool = True
     columns: tuple[str, ...] | None = None  # those that are taken; all if None
+    beside: ClassVar[tuple[str, ...]] = ()  # columns that are not of the row
 
     @property
     def corrupt(self) -> str | None:
@@ -51,10 +54,16 @@ class PathFrame:
             return None
         return given.get(_NAMED.lower(), CORRUPT)
 
+    def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """How rows are changes: as a user has said it."""
+        return dict(said)
+
     def read(self, spark: SparkSession) -> DataFrame:
         """The frame, over the files that are there now."""
         reader: Any = (spark.readStream if self.stream else spark.read).format(self.format).options(**self.options)
         where, corrupt = _url(self.path), self.corrupt
+        if self.format.lower() in OWN_SCHEMA:
+            return reader.load(where)
         if self.schema is None and not self.stream and corrupt is None:
             return reader.load(where)
         schema = self._schema(spark, where)
@@ -78,6 +87,9 @@ def _url(path: str) -> str:
     return path if local is None else f"file://{local.absolute()}"
 
 
+MadeFrame: TypeAlias = PathFrame | TopicFrame  # what says how a frame is made
+
+
 class PathOptions(NamedTuple):
     """The arguments of a source that say which files it has; see `Pipeline.source`."""
 
@@ -94,17 +106,19 @@ def framed(
     frame: DataFrame | None,
     where: PathOptions,
     schema: Schema | str | None,
-    *,
-    snapshot: bool,
-) -> tuple[DataFrame, PathFrame | None]:
-    """The frame of a source, which is given, or made from files."""
+    style: Mapping[str, Any],
+) -> tuple[DataFrame, MadeFrame | None]:
+    """The frame of a source, which is given, or made from files or from a topic."""
+    if frame is None and where.path is None and str(where.format).lower() == KAFKA:
+        topic = _topic_frame(name, where, schema, style)
+        return topic.read(spark), topic
     if (frame is None) == (where.path is None):
         raise SourceError(
             f'source "{name}" has {"neither a frame nor a path" if frame is None else "a frame and a path"}',
             hint='give one of them: p.source("t", frame), or p.source("t", path="in", format="json")',
         )
     if frame is None:
-        files = _path_frame(name, where, schema, snapshot=snapshot)
+        files = _path_frame(name, where, schema, snapshot=style["changes"] == "snapshot")
         return files.read(spark), files
     if any(each is not None for each in where):
         raise SourceError(
@@ -124,15 +138,36 @@ def framed(
 def _path_frame(name: str, where: PathOptions, schema: Schema | str | None, *, snapshot: bool) -> PathFrame:
     if not where.format:
         raise SourceError(f'source "{name}": the format of its files is missing', hint='write format="json", …')
-    columns = (where.columns,) if isinstance(where.columns, str) else where.columns
     return PathFrame(
         os.fspath(where.path or ""),
         where.format,
         schema if schema is None or isinstance(schema, str) else _in_spark(schema),
         {option: str(value) for option, value in (where.options or {}).items()},
         not snapshot if where.stream is None else where.stream,
-        None if columns is None else tuple(columns),
+        _listed(where.columns),
     )
+
+
+def _topic_frame(name: str, where: PathOptions, schema: Schema | str | None, style: Mapping[str, Any]) -> TopicFrame:
+    if where.stream is False or style["changes"] == "snapshot":
+        raise SourceError(
+            f'source "{name}": a topic is followed, not read at once',
+            hint="leave stream out: refresh() reads a topic as far as it goes, and goes on from there the next time",
+        )
+    key, columns = (_listed(each) for each in (style["key"], where.columns))
+    return topic_frame(
+        name,
+        schema if schema is None or isinstance(schema, str) else _in_spark(schema),
+        {option: str(value) for option, value in (where.options or {}).items()},
+        key=key or (),
+        changes=style["changes"],
+        op=style["op"],
+        columns=columns,
+    )
+
+
+def _listed(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else (names,) if isinstance(names, str) else tuple(names)
 
 
 def _in_spark(schema: Schema) -> str:
@@ -140,8 +175,8 @@ def _in_spark(schema: Schema) -> str:
     return ", ".join(f"`{field.name.replace('`', '``')}` {field.type.sql}" for field in schema)
 
 
-def rows_of(spec: SourceSpec, files: PathFrame) -> Schema:
-    """The columns of the rows in files: the chosen ones, NOT NULL where the schema of the files says so."""
+def rows_of(spec: SourceSpec, files: MadeFrame) -> Schema:
+    """The columns of the rows in files or topics: the chosen ones, NOT NULL where the schema of the files says so."""
     declared = _declared(spec, files.schema)
     for name in files.columns or ():
         if name not in spec.schema.names:
@@ -149,7 +184,7 @@ def rows_of(spec: SourceSpec, files: PathFrame) -> Schema:
     return Schema(
         replace(field, nullable=field.nullable and field.name not in declared)
         for field in spec.schema.fields
-        if files.columns is None or field.name in files.columns
+        if field.name not in files.beside and (files.columns is None or field.name in files.columns)
     )
 
 

@@ -163,11 +163,12 @@ class Pipeline(Closing):
         With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
         of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
-        set aside, see `quarantined`.
+        set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; docs/how-to/kafka.md.
         """
         where = PathOptions(path, format, stream, columns, options)
-        frame, files = framed(self.spark, name, frame, where, schema, snapshot=changes == "snapshot")
-        style = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
+        style: dict[str, Any] = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
+        frame, files = framed(self.spark, name, frame, where, schema, style)
+        style = style if files is None else files.style(style)
         with self._defining():
             if frame.isStreaming and self._streaming.active:
                 raise PipelineError(
@@ -244,19 +245,26 @@ class Pipeline(Closing):
         format: str | None = None,
         path: str | os.PathLike[str] | None = None,
         table: str | None = None,
+        topic: str | None = None,
         callback: Callable[[Batch, int], None] | None = None,
         mode: str = "changes",
-        begin: str = "changes",
+        begin: str | None = None,
+        key: str | Sequence[str] | None = None,
+        exactly_once: bool = True,
         **options: Any,
     ) -> None:
-        """Deliver a view after every epoch: its changes, or a snapshot of it, to a path, a table or a function.
+        """Deliver a view after every epoch, its changes or a snapshot of it: to a path, a table, a topic or a function.
 
         A sink that is added to a pipeline that has run gets the changes from then on; with ``begin="snapshot"``, first
         all rows that the view has, so that the sum of its changes is the view.
+
+        A topic and a Delta table take ``mode="upsert"``, by a ``key`` of the view's rows: the table is the view then,
+        and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
+        ``exactly_once=False`` lets Spark send records to a topic without transactions.
         """
-        made = sink_of(
-            view, format=format, path=path, table=table, callback=callback, mode=mode, begin=begin, options=options
-        )
+        where: dict[str, Any] = {"format": format, "path": path, "table": table, "topic": topic, "callback": callback}
+        how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once}
+        made = sink_of(view, **where, **how, options=options)
         with self._defining():
             require_apart(made, self._sinks, self.path)
             self._sinks.append(made)

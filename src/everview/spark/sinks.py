@@ -26,22 +26,25 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
-from everview.errors import SinkError
+from everview.errors import MissingRuntime, SinkError
 from everview.runtimes.spark.stored_change import Change, StoredChange
+from everview.spark.delta import DELTA, deliver_commit
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
+from everview.spark.kafka import KAFKA, SERVERS
+from everview.spark.topics import deliver_records
 from everview.types import Schema
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Mode = Literal["changes", "snapshot"]
+Mode = Literal["changes", "snapshot", "upsert"]
 Begin = Literal["changes", "snapshot"]
 Listener: TypeAlias = Callable[[Batch, int], object]
 Contents: TypeAlias = "Callable[[], pa.Table | DataFrame]"
 
-FORMATS: Final = ("parquet", "json")
+FORMATS: Final = ("parquet", "json", "delta")
 MODES: Final = ("changes", "snapshot")
 WEIGHT: Final = "_weight"
 QUARANTINE: Final = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
@@ -68,10 +71,15 @@ class SinkSpec:
     callback: Listener | None = None
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     begin: Begin = "changes"  # with what a sink begins that is added to a state with epochs
+    topic: str | None = None
+    key: tuple[str, ...] = ()  # the columns that identify a row
+    exactly_once: bool = True  # whether a topic gets an epoch in a transaction
 
     def __str__(self) -> str:
         if self.callback is not None:
             return f'{self.mode} of view "{self.view}" to {getattr(self.callback, "__name__", "a callback")}()'
+        if self.topic is not None:
+            return f'{self.mode} of view "{self.view}" to topic {self.topic}'
         if self.table is not None:
             return f'{self.mode} of view "{self.view}" in table {self.table}'
         return f'{self.mode} of view "{self.view}" as {self.format} at {self.path}'
@@ -85,7 +93,7 @@ class SinkSpec:
     @property
     def overwritten(self) -> bool:
         """Whether Spark deletes all that is in the path when it writes."""
-        return self.path is not None and self.local is None and self.mode == "snapshot"
+        return self.path is not None and self.local is None and self.mode == "snapshot" and self.format != "delta"
 
 
 def sink_of(
@@ -95,23 +103,29 @@ def sink_of(
     path: str | os.PathLike[str] | None = None,
     table: str | None = None,
     callback: Listener | None = None,
+    topic: str | None = None,
     mode: str = "changes",
-    begin: str = "changes",
+    begin: str | None = None,
+    key: str | Sequence[str] | None = None,
+    exactly_once: bool = True,
     options: Mapping[str, Any] | None = None,
     schema: Schema | None = None,
 ) -> SinkSpec:
-    """A sink as a user asks for it: exactly one of ``path``, ``table`` and ``callback``.
+    """A sink as a user asks for it: exactly one of ``path``, ``table``, ``topic`` and ``callback``.
 
-    ``format`` is ``parquet`` (the default) or ``json`` for a path, and the provider of a table that does not exist yet.
-    ``options`` go to Spark's writer. A path without a scheme is local.
+    ``format`` is ``parquet`` (the default), ``json`` or ``delta`` for a path, and the provider of a table that does not
+    exist yet. ``options`` go to Spark's writer, or to the client of a topic. A path without a scheme is local.
     """
-    _one_target(view, path=path, table=table, callback=callback)
-    if mode not in MODES:
-        raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes" or mode="snapshot"')
+    _one_target(view, path=path, table=table, topic=topic, callback=callback)
+    keys = (key,) if isinstance(key, str) else tuple(key or ())
+    _check_mode(mode, format, topic, keys)
+    begin = begin or ("snapshot" if mode == "upsert" else "changes")
     if begin not in MODES:
         raise SinkError(f'a sink cannot begin with "{begin}"', hint='begin="changes" or begin="snapshot"')
     if callback is not None:
         _check_callback(callback, format, mode, options)
+    if topic is not None:
+        _check_topic(topic, format, mode, options or {})
     if path is not None and format is not None and format not in FORMATS:
         raise SinkError(f'no sink writes "{format}"', hint=f"format is one of {', '.join(FORMATS)}, or give table=")
     if table is not None and not _TABLE.fullmatch(table):
@@ -120,30 +134,42 @@ def sink_of(
         _check_columns(view, schema.names, mode, table)
     return SinkSpec(
         view,
-        "snapshot" if mode == "snapshot" else "changes",
-        format or "parquet",
+        "snapshot" if mode == "snapshot" else "upsert" if mode == "upsert" else "changes",
+        "kafka" if topic is not None else format or "parquet",
         None if path is None else _anchored(os.fspath(path)),
         table,
         callback,
         {name: str(value) for name, value in (options or {}).items()},
         "snapshot" if begin == "snapshot" else "changes",
+        topic,
+        keys,
+        exactly_once,
     )
 
 
-def deliver(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents) -> None:
+def deliver(
+    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents, *, state: str = ""
+) -> None:
     """Deliver an epoch of a view to a sink; repeating it leaves one copy.
 
-    ``contents`` is asked only for a snapshot. An epoch without changes leaves the sink as it is, except that the
+    ``contents`` is asked only for a snapshot. ``state`` is the id of the state, by which topics and Delta's tables know
+    that they have an epoch. An epoch without changes leaves the sink as it is, except that the
     first snapshot on a local path is written even if the view is empty.
     """
     try:
         if spec.callback is not None:
             _call(spec.callback, epoch, changes)
+        elif spec.topic is not None:
+            _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
+            deliver_records(spark, spec, epoch, _fetched(changes), state)
+        elif spec.format == DELTA:
+            _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
+            deliver_commit(spark, spec, epoch, _fetched(changes), contents, state)
         elif spec.mode == "changes":
             _deliver_changes(spark, spec, epoch, changes)
         else:
             _deliver_snapshot(spark, spec, epoch, changes, contents)
-    except SinkError:
+    except (SinkError, MissingRuntime):
         raise
     except Exception as error:
         cause = str(error).strip().partition("\n")[0]
@@ -176,8 +202,31 @@ def read_quarantine(spark: SparkSession, path: str) -> DataFrame:
 def _one_target(view: str, **targets: Any) -> None:
     given = [name for name, value in targets.items() if value is not None]
     if len(given) != 1:
-        named = " and ".join(given) or "neither path, table nor callback"
-        raise SinkError(f'a sink of view "{view}" has {named}', hint="give exactly one of path=, table=, callback=")
+        named = " and ".join(given) or "neither path, table, topic nor callback"
+        hint = "give exactly one of path=, table=, topic=, callback="
+        raise SinkError(f'a sink of view "{view}" has {named}', hint=hint)
+
+
+def _check_mode(mode: str, format: str | None, topic: str | None, key: tuple[str, ...]) -> None:
+    keyed = topic is not None or format == DELTA
+    if mode not in (*MODES, "upsert"):
+        raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes", mode="snapshot", or "upsert" with a key')
+    if mode == "upsert" and not keyed:
+        hint = 'give a topic=, or format="delta"; a path of other files, and other tables, take changes or snapshots'
+        raise SinkError("only a topic or a Delta table takes rows by their key", hint=hint)
+    if mode == "upsert" and not key:
+        raise SinkError('mode="upsert" needs a key', hint='name the columns that identify a row of the view: key="id"')
+    if key and not (mode == "upsert" or topic is not None):
+        raise SinkError("a key says nothing to this sink", hint='write mode="upsert", or leave the key out')
+
+
+def _check_topic(topic: str, format: str | None, mode: str, options: Mapping[str, Any]) -> None:
+    if not topic or format not in (None, KAFKA):
+        raise SinkError(f'topic "{topic}" cannot have format {format}', hint='topic="…", and format="kafka" or none')
+    if mode == "snapshot":
+        raise SinkError("a topic has no snapshots", hint='mode="upsert" with a key, whose last records are the view')
+    if SERVERS not in options:
+        raise SinkError(f"no broker is named for topic {topic}", hint=f'give the option "{SERVERS}": "host:9092"')
 
 
 def _check_callback(callback: Any, format: str | None, mode: str, options: Any) -> None:
@@ -191,7 +240,7 @@ def _check_columns(view: str, names: Sequence[str], mode: str, table: str | None
     added: set[str] = set()
     if mode == "changes":
         added = {EPOCH, WEIGHT}
-    elif table is None:
+    elif mode == "snapshot" and table is None:
         added = {EPOCH}
     clash = [name for name in names if name.lower() in added]
     if clash:
@@ -208,7 +257,12 @@ def _anchored(path: str) -> str:
 
 def _call(callback: Listener, epoch: int, changes: Change) -> None:
     if len(changes):
-        callback(changes.batch() if isinstance(changes, StoredChange) else changes, epoch)
+        callback(_fetched(changes), epoch)
+
+
+def _fetched(changes: Change) -> Batch:
+    """The change in the driver's memory, for sinks that take it row by row."""
+    return changes.batch() if isinstance(changes, StoredChange) else changes
 
 
 def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change) -> None:

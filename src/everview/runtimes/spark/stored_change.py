@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from everview.circuit.nodes import Sink, inputs_of
 from everview.circuit.program import Program
 from everview.kernels.merge import merge
 from everview.runtimes.spark import stored
-from everview.types import ANY, ID, Array, Atom, Schema, Struct
+from everview.types import ANY, ID, Atom, Schema, Type, parts_of_type
 from everview.types.words import Words
 from everview.zset.batch import Batch
 
@@ -50,7 +49,7 @@ class StoredChange:
 
     def batch(self) -> Batch:
         """The change, fetched."""
-        with stored.between(Path(self.path), self.since, self.until) as (before, after):
+        with stored.between(self.path, self.since, self.until) as (before, after):
             whole = np.empty((0, self.schema.width + 1), np.int64)
             for shard in range(stored.shards(after)):
                 whole = merge(whole, stored.changes(before, after, self.view, shard))
@@ -76,14 +75,8 @@ def shown_alike(schema: Schema) -> bool:
     return not any(_is_foreign(field.type) for field in schema)
 
 
-def _is_foreign(type_: Any) -> bool:
-    match type_:
-        case Array(element):
-            return _is_foreign(element)
-        case Struct(fields):
-            return any(_is_foreign(field.type) for field in fields)
-        case _:
-            return type_ in (ANY, ID) or isinstance(type_, Atom)
+def _is_foreign(type_: Type) -> bool:
+    return type_ in (ANY, ID) or isinstance(type_, Atom) or any(map(_is_foreign, parts_of_type(type_)))
 
 
 @lru_cache(4)

@@ -1,0 +1,159 @@
+"""Delta Lake tables as sinks: each epoch of a view is one commit of the table, and is committed once.
+
+Delta notes with a commit the writer's name and a version, and passes over a commit whose version it has: the name is
+that of state and table, and the version is the epoch. In mode ``upsert`` the table is the view, by `MERGE` with a key.
+In mode ``changes`` rows are added, with ``_weight`` and ``epoch``; in mode ``snapshot`` the table is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+
+from everview.errors import SinkError
+from everview.spark.epoch_folders import EPOCH
+from everview.spark.folders import local_path
+from everview.spark.keyed import DELETE, INSERT, OP, by_key
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from everview.spark.sinks import Contents, SinkSpec
+
+DELTA: Final = "delta"
+_SETTINGS: Final = "spark.databricks.delta."
+_LOOKED: Final = 1000  # commits of a table that are looked at for epochs of ours
+_seen: Final[set[str]] = set()  # the tables that are in order, as this process has seen
+
+
+def deliver_commit(
+    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents, state: str
+) -> None:
+    """Commit an epoch to a table, unless the table has it."""
+    if not len(changes):
+        return
+    name = f"everview/{state}/{spec.table or spec.path}"
+    _require_not_ahead(spark, spec, epoch, state, name)
+    said = json.dumps({"state": state, "epoch": epoch})
+    if spec.mode == "upsert":
+        confs = {"write.txnAppId": name, "write.txnVersion": str(epoch), "commitInfo.userMetadata": said}
+        _merge(spark, spec, by_key(spec.view, changes, spec.key), confs)
+        return
+    options = {"txnAppId": name, "txnVersion": str(epoch), "userMetadata": said}
+    if spec.mode == "changes":
+        from pyspark.sql import functions as f
+
+        frame = spark.createDataFrame(changes.to_arrow()).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
+        _write(frame, spec, "append", options)
+        return
+    rows = contents()
+    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    _write(frame, spec, "overwrite", options)
+
+
+def _write(frame: DataFrame, spec: SinkSpec, mode: str, options: Mapping[str, str]) -> None:
+    writer = frame.write.format(DELTA).mode(mode).options(**(dict(spec.options) | dict(options)))
+    if spec.table is not None:
+        writer.saveAsTable(spec.table)
+    else:
+        writer.save(_url(spec))
+
+
+def _apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session with settings of one commit: in the user's own, they would be those of other threads' commits, too."""
+    session: Any = spark.newSession()
+    for name, value in spark.conf.getAll.items():
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    for name, value in settings.items():
+        session.conf.set(_SETTINGS + name, value)
+    return session
+
+
+def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mapping[str, str]) -> None:
+    """Merge rows into a table, which is made if need be: in a commit of its own, that is not the epoch's."""
+    frame, name = spark.createDataFrame(rows), f"everview_{uuid4().hex}"
+    if not _exists(spark, spec):
+        _write(frame.drop(OP).limit(0), spec, "ignore", {})
+    frame.createGlobalTempView(name)  # which other sessions see
+    try:
+        merge = f"MERGE INTO {_target(spec)} AS t USING global_temp.{name} AS s {_clauses(spec, rows)}"
+        _apart(spark, settings).sql(merge)
+    finally:
+        spark.catalog.dropGlobalTempView(name)
+
+
+def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
+    """What to do with the row of a key; where the table is the view from the beginning, surprises are refused."""
+    names = [_quoted(name) for name in rows.column_names if name != OP]
+    same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in spec.key)
+    values = ", ".join(f"s.{name}" for name in names)
+    update = ", ".join(f"t.{name} = s.{name}" for name in names)
+    insert = f"INSERT ({', '.join(names)}) VALUES ({values})"
+    if spec.begin != "snapshot":
+        return (
+            f"ON {same} WHEN MATCHED AND s.{OP} = '{DELETE}' THEN DELETE WHEN MATCHED THEN UPDATE SET {update} "
+            f"WHEN NOT MATCHED AND s.{OP} <> '{DELETE}' THEN {insert}"
+        )
+    there = _never(f"s.{OP} = '{INSERT}'", "the table has a row already with the key of a new one")
+    missing = _never(f"s.{OP} <> '{INSERT}'", "the table has no row with the key of one that has changed")
+    return (
+        f"ON {same} WHEN MATCHED AND {there} THEN DELETE "
+        f"WHEN MATCHED AND s.{OP} = '{DELETE}' THEN DELETE WHEN MATCHED THEN UPDATE SET {update} "
+        f"WHEN NOT MATCHED AND {missing} THEN {insert} WHEN NOT MATCHED THEN {insert}"
+    )
+
+
+def _never(condition: str, why: str) -> str:
+    """A condition that is false, or ends the commit: what it stands for cannot be if the table is the view."""
+    return f"s.{OP} = CASE WHEN {condition} THEN raise_error('{why}') ELSE '' END"
+
+
+def _require_not_ahead(spark: SparkSession, spec: SinkSpec, epoch: int, state: str, name: str) -> None:
+    """Refuse a table with an epoch that the state has not reached: its commits would be passed over silently."""
+    if name in _seen or not _exists(spark, spec):
+        return
+    history = spark.sql(f"DESCRIBE HISTORY {_target(spec)} LIMIT {_LOOKED}").select("userMetadata").toPandas()
+    last = max((_epoch(text, state) for text in history["userMetadata"]), default=0)
+    if last > epoch:
+        raise SinkError(
+            f"{spec.table or spec.path} has epoch {last}, and the state is at epoch {epoch}: {spec}",
+            hint="the state is an older copy: restore the table to the same moment, or give the sink another one",
+        )
+    _seen.add(name)
+
+
+def _epoch(said: str | None, state: str) -> int:
+    try:
+        told = json.loads(said or "")
+        return int(told["epoch"]) if told["state"] == state else 0
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def _exists(spark: SparkSession, spec: SinkSpec) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.sql(f"DESCRIBE DETAIL {_target(spec)}").columns)
+    except AnalysisException:
+        return False
+
+
+def _target(spec: SinkSpec) -> str:
+    return spec.table if spec.table is not None else f"delta.{_quoted(_url(spec))}"
+
+
+def _url(spec: SinkSpec) -> str:
+    assert spec.path is not None, "a table has a name or a path"
+    local = local_path(spec.path)
+    return spec.path if local is None else local.as_uri()
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,170 @@
+"""Delta Lake in and out: batch, stream and change feed; a view as a table by MERGE, each epoch once, whatever dies.
+
+These tests have a process of their own, with the PySpark that Delta Lake is made for: see scripts/test.sh.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from everview.errors import SinkError
+from everview.spark import Pipeline, delivery
+from everview.spark import delta as delta_sinks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.delta
+VIEW = "CREATE MATERIALIZED VIEW v AS SELECT owner, SUM(amount) AS total FROM account GROUP BY owner"
+
+
+def start(scratch: Path) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    from broker import connectors
+
+    extension, catalog = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": connectors("delta"),
+        "spark.sql.extensions": extension,
+        "spark.sql.catalog.spark_catalog": catalog,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder: Any = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.master("local[2]").getOrCreate()
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    session = start(tmp_path_factory.mktemp("lake"))
+    yield session
+    session.stop()
+
+
+def table(lake: SparkSession, path: Path, *, feed: bool = True) -> str:
+    name = f"delta.`{path}`"
+    properties = f"delta.enableChangeDataFeed = {str(feed).lower()}"
+    lake.sql(
+        f"CREATE TABLE {name} (id BIGINT NOT NULL, owner STRING, amount BIGINT) USING delta TBLPROPERTIES ({properties})"
+    )
+    lake.sql(f"INSERT INTO {name} VALUES (1, 'Ada', 5), (2, 'Bob', 7)")
+    return name
+
+
+def held(p: Pipeline) -> dict[str, int]:
+    p.refresh()
+    return {row.owner: row.total for row in p.view("v").collect()}
+
+
+def delivered(lake: SparkSession, path: Path) -> dict[str, int]:
+    return {row.owner: row.total for row in lake.read.format("delta").load(str(path)).collect()}
+
+
+def commits(lake: SparkSession, path: Path) -> int:
+    return lake.sql(f"DESCRIBE HISTORY delta.`{path}`").where("userMetadata IS NOT NULL").count()
+
+
+def followed(lake: SparkSession, root: Path) -> Pipeline:
+    """A pipeline from the change feed of one table to another table."""
+    p = Pipeline(lake, root / "state", place="driver", shards=2)
+    feed = {"readChangeFeed": "true", "maxFilesPerTrigger": "1"}
+    p.source("account", path=root / "in", format="delta", key="id", changes="cdc", options=feed)
+    p.sql(VIEW)
+    p.sink("v", path=root / "out", format="delta", mode="upsert", key="owner")
+    return p
+
+
+def test_a_change_feed_and_a_table_that_is_the_view(lake: SparkSession, tmp_path: Path) -> None:
+    source = table(lake, tmp_path / "in")
+    with followed(lake, tmp_path) as p:
+        assert held(p) == delivered(lake, tmp_path / "out") == {"Ada": 5, "Bob": 7}
+        lake.sql(f"UPDATE {source} SET amount = 6 WHERE id = 1")
+        lake.sql(f"DELETE FROM {source} WHERE id = 2")
+        lake.sql(f"INSERT INTO {source} VALUES (3, 'Ada', 1), (4, 'Cyd', 2)")
+        assert held(p) == delivered(lake, tmp_path / "out") == {"Ada": 7, "Cyd": 2}
+        assert p.verify()
+        written, epoch = commits(lake, tmp_path / "out"), p.epoch
+    (tmp_path / "state" / "delivered").write_text(str(epoch - 1))  # as if it had died before it noted that
+    with followed(lake, tmp_path) as p:
+        p.refresh()
+    assert commits(lake, tmp_path / "out") == written
+    delta_sinks._seen.clear()
+    sink = p._sinks[0]
+    with pytest.raises(SinkError, match=f"has epoch {epoch}, and the state is at epoch 1"):
+        delta_sinks.deliver_commit(lake, sink, 1, p._state.engine().run.view("v").contents(), list, p._claims.state)
+    p.close()
+
+
+def test_a_killed_process_commits_each_epoch_once(lake: SparkSession, tmp_path: Path) -> None:
+    source = table(lake, tmp_path / "in")
+    lake.sql(f"UPDATE {source} SET amount = 6 WHERE id = 1")
+    ran = subprocess.run(
+        [sys.executable, __file__, str(tmp_path)], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    assert commits(lake, tmp_path / "out") == 1
+    lake.sql(f"DELETE FROM {source} WHERE id = 2")
+    with followed(lake, tmp_path) as p:
+        assert held(p) == delivered(lake, tmp_path / "out") == {"Ada": 6}
+        assert commits(lake, tmp_path / "out") == p.epoch
+
+
+def test_streams_snapshots_and_the_other_modes(lake: SparkSession, tmp_path: Path) -> None:
+    source = table(lake, tmp_path / "in", feed=False)
+    for stream, changes, key in ((True, "append", None), (False, "snapshot", "id")):
+        root = tmp_path / changes
+        with Pipeline(lake, root / "state", place="driver", shards=2) as p:
+            p.source("account", path=tmp_path / "in", format="delta", stream=stream, changes=changes, key=key)
+            p.sql(VIEW)
+            p.sink("v", path=root / "changes", format="delta")
+            p.sink("v", path=root / "snapshot", format="delta", mode="snapshot")
+            before = held(p)
+            lake.sql(f"INSERT INTO {source} VALUES ({100 + stream}, 'Bob', 1)")
+            after = held(p)
+            assert after == before | {"Bob": before["Bob"] + 1} == delivered(lake, root / "snapshot")
+            rows = [tuple(row) for row in lake.read.format("delta").load(str(root / "changes")).collect()]
+        assert sorted(row[1:] for row in rows if row[0] == "Bob") == [
+            (before["Bob"], -1, 2), (before["Bob"], 1, 1), (after["Bob"], 1, 2),
+        ]  # fmt: skip
+
+
+def test_a_table_that_is_not_the_view_is_refused(lake: SparkSession, tmp_path: Path) -> None:
+    table(lake, tmp_path / "in")
+    lake.sql(f"CREATE TABLE delta.`{tmp_path / 'out'}` USING delta AS SELECT 'Ada' AS owner, 1L AS total")
+    with followed(lake, tmp_path) as p, pytest.raises(Exception, match="has a row already with the key of a new one"):
+        p.refresh()
+    assert delivered(lake, tmp_path / "out") == {"Ada": 1}
+
+
+def killed(root: Path) -> None:
+    """Run until the first epoch is committed to the table, and die before that is noted."""
+
+    def die(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    delivery.Delivery.mark = die  # type: ignore[method-assign]
+    followed(start(root), root).refresh()
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    killed(Path(sys.argv[1]))

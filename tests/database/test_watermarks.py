@@ -218,6 +218,7 @@ def test_rows_that_have_passed_the_clock_are_not_kept() -> None:
         ("CREATE TABLE x (a DATE, WATERMARK FOR a AS a - INTERVAL 1 HOUR)", "whole days"),
         ("CREATE TABLE x (a TIMESTAMP, WATERMARK FOR a AS a, WATERMARK FOR a AS a)", "two watermarks"),
         ("CREATE TABLE x (a TIMESTAMP, _change INT, WATERMARK FOR a AS a)", "a column _change"),
+        ("CREATE TABLE x (a TIMESTAMP, TTL INTERVAL 1 DAY)", "a TTL without a watermark"),
         ("CREATE TABLE `late(t)` (a BIGINT)", "a name that goes with a watermark"),
         ("ALTER TABLE t ADD COLUMN b BIGINT", "has a watermark"),
         ("INSERT INTO `watermark(t)` VALUES (TIMESTAMP '2030-01-01')", "moves by itself"),
@@ -245,6 +246,24 @@ def test_a_table_that_goes_takes_its_watermark_along() -> None:
     db.sql(f"CREATE TABLE t ({COLUMNS})")
     with pytest.raises(DefinitionError, match="has no watermark"):
         db.late("t")
+
+
+def test_a_table_with_a_ttl_forgets_and_so_do_its_views(tmp_path: Path) -> None:
+    db = ev.connect(tmp_path / "s")
+    promise = "WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES, TTL INTERVAL 20 MINUTES"
+    db.sql(f"CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP, {promise})")
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n, min(id) AS first FROM t")
+    for minute in range(60):
+        told = db.apply({"t": [((minute, START + minute * MINUTE), 1)]})
+        if minute == 30:
+            db.close()
+            db = ev.connect(tmp_path / "s")
+    assert (db.view("n").rows(), len(db.table("t")), [*told]) == ([(27, 33)], 27, ["n"])
+    assert (db.views(), db.tables(), len(db.late("t"))) == (["n"], ["t"], 0)
+    assert "unbounded" not in held(db, "n")
+    assert db.verify()
+    with pytest.raises(DefinitionError, match="are final"):  # rows go after their time has passed
+        db.sql("CREATE MATERIALIZED VIEW w AS SELECT ts, count(*) AS n FROM t GROUP BY ts EMIT ON WINDOW CLOSE")
 
 
 def test_dates_have_watermarks() -> None:

@@ -41,6 +41,7 @@ SCENARIOS = (
     "applied",
     "views",
     "clock",
+    "expiry",
     "pull",
     "spark_pipeline",
 )

@@ -74,7 +74,9 @@ def findings(scale: Scale) -> Findings:
     bounded = measured("expiry.py", count=count, promised=1)
     few = max(2 * OPENED, count // 10)  # without one, each tick costs more than the one before
     whole = measured("expiry.py", count=few, promised=0)
-    found.add(f"rows that traces hold after {count:,} windows of {ROWS} rows, with a watermark", bounded["held"], "rows")
+    found.add(
+        f"rows that traces hold after {count:,} windows of {ROWS} rows, with a watermark", bounded["held"], "rows"
+    )
     found.add(
         f"of those after {OPENED:,} windows: how many times as many after {count:,}",
         bounded["held"] / bounded["held early"],

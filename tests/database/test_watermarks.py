@@ -79,7 +79,10 @@ steps = st.lists(
         st.integers(0, 12),  # minutes that pass
         st.lists(
             st.tuples(
-                st.sampled_from(["t", "u"]), st.sampled_from([1, 2, None]), st.none() | st.integers(0, 9), st.integers(0, 2)
+                st.sampled_from(["t", "u"]),
+                st.sampled_from([1, 2, None]),
+                st.none() | st.integers(0, 9),
+                st.integers(0, 2),
             ),
             max_size=4,
         ),
@@ -176,8 +179,8 @@ def test_a_view_may_emit_when_its_windows_close(tmp_path: Path) -> None:
     db = ev.connect(tmp_path / "s")
     db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES)")
     db.sql(
-        "CREATE MATERIALIZED VIEW closed AS SELECT window.end AS e, sum(v) AS s FROM t GROUP BY window(ts, '10 minutes') "
-        "EMIT ON WINDOW CLOSE"
+        "CREATE MATERIALIZED VIEW closed AS SELECT window.end AS e, sum(v) AS s FROM t "
+        "GROUP BY window(ts, '10 minutes') EMIT ON WINDOW CLOSE"
     )
     told: list[Any] = []
     for minute in (0, 9, 3, 12, 8, 14, 15, 9, 29, 40):

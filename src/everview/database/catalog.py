@@ -272,7 +272,9 @@ class Assembled:
                 circuit.sink(view.name, streams.exactly(view.name))
         for table in catalog.tables.values() if catalog.watermarked else ():
             if table.watermark is not None and table.watermark.ttl is not None:
-                circuit.sink(expired_of(table.name), streams.of_plan(forgotten(table.name, table.schema, table.watermark)))
+                circuit.sink(
+                    expired_of(table.name), streams.of_plan(forgotten(table.name, table.schema, table.watermark))
+                )
         held = {*catalog.tables, *(name for name in circuit.sinks if not is_companion(name))}
         return cls(circuit, {name: stream.id for name, stream in built.items() if name in held})
 

@@ -106,5 +106,3 @@ def _set_aside(table: KeptTable, rows: Matrix) -> Matrix:
     given = table.resolver.as_source(rows)
     ones = np.ones((given.shape[0], 1), np.int64)
     return np.ascontiguousarray(np.concatenate([given, ones], axis=1))
-
-

@@ -194,9 +194,7 @@ def _picked(given: Known, fields: Iterable[int | None]) -> Known:
 def _recoded(operator: Recode, given: Known) -> Known:
     same = [
         place if one.type == other.type else None
-        for place, (one, other) in enumerate(
-            zip(operator.source.schema.fields, operator.schema.fields, strict=True)
-        )
+        for place, (one, other) in enumerate(zip(operator.source.schema.fields, operator.schema.fields, strict=True))
     ]
     return _picked(given, same)
 

@@ -1,7 +1,7 @@
 """What a table with a TTL is about to forget: its rows that lie longer than that before its watermark.
 
-They are a relation like any other, kept up to date at the cost of what changes; the next tick takes them out of the table,
-and with that out of every view. So answers forget, but they are always those of the rows that the table holds.
+They are a relation like any other, kept up to date at the cost of what changes; the next tick takes them out of the
+table, and with that out of every view. So answers forget, but they are always those of the rows that the table holds.
 """
 
 from __future__ import annotations

@@ -37,10 +37,9 @@ CLOCK: Final = "now()"  # the name of the relation
 CLOCK_SCHEMA: Final = Schema.parse("now TIMESTAMP NOT NULL")
 
 
-
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A promise about a table: no row comes or goes whose ``column`` is more than ``delay`` before the latest so far."""
+    """A promise about a table: no row comes or goes whose ``column`` is more than ``delay`` before the latest one."""
 
     column: str
     delay: int  # microseconds
@@ -178,7 +177,9 @@ def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan
     if None in spans:
         hint = "make a query of each of these conditions, and UNION of the queries"
         raise _refused(view, Filter(rows, first), f"in {first}", hint)
-    bounds = [bound for known in spans if known is not None for bound in (known.since, known.until) if bound is not None]
+    bounds = [
+        bound for known in spans if known is not None for bound in (known.since, known.until) if bound is not None
+    ]
     given = [part for part in parts if not reads_now(part)]
     needed = conjunction([*given, *(call("is_not_null", bound) for bound in bounds if bound.nullable)])
     if needed is not None:  # where this fails, the first condition is never true

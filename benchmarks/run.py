@@ -42,6 +42,7 @@ SCENARIOS = (
     "views",
     "clock",
     "nexmark",
+    "expiry",
     "pull",
     "spark_pipeline",
 )

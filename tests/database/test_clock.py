@@ -44,6 +44,9 @@ CONDITIONS = [
     "ts >= CAST(current_date AS TIMESTAMP)",
     "CAST(current_date AS TIMESTAMP) < ts",
     "id > 3 OR ts > now() AND id <> 2",
+    "ts > now() OR s <= now()",
+    "e < now() OR ts >= now() AND id > 2 OR d = current_date",
+    "id = 1 OR now() BETWEEN s AND e OR ts BETWEEN now() - INTERVAL 1 HOUR AND now()",
     "id % 2 = 0 AND e > now() AND s <= now() AND d <= current_date",
 ]
 QUERIES = [f"SELECT id FROM t WHERE {condition}" for condition in CONDITIONS] + [

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
@@ -17,11 +17,17 @@ from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
+from everview.later import Later
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
-from everview.plan.timed import late_of, watermark_of
+from everview.plan.timed import expired_of, is_companion, late_of, watermark_of
 from everview.runtimes.tables import Table
+
+if TYPE_CHECKING:
+    from everview.plan.forgotten import forgotten
+else:
+    forgotten = Later("everview.plan.forgotten", "forgotten")
 
 Tables = Mapping[str, TableDefinition]
 Views = Mapping[str, ViewDefinition]
@@ -264,7 +270,12 @@ class Assembled:
         for view in catalog.ordered():
             if view.materialized and view.name not in sinks:
                 circuit.sink(view.name, streams.exactly(view.name))
-        held = {*catalog.tables, *circuit.sinks}
+        for table in catalog.tables.values() if catalog.watermarked else ():
+            if table.watermark is not None and table.watermark.ttl is not None:
+                circuit.sink(
+                    expired_of(table.name), streams.of_plan(forgotten(table.name, table.schema, table.watermark))
+                )
+        held = {*catalog.tables, *(name for name in circuit.sinks if not is_companion(name))}
         return cls(circuit, {name: stream.id for name, stream in built.items() if name in held})
 
 

@@ -17,16 +17,19 @@ from everview.lowering.promises import TIMES, Bound, Promise, promises
 from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan
 from everview.plan.nodes import During, Filter, Join, Project, Scan
-from everview.plan.typing import call, literal
-from everview.scalars.expressions import Column, Expression, moved
-from everview.scalars.kinds import DAY_TIME
-from everview.types import DATE, INTEGER
+from everview.plan.forgotten import just_after
+from everview.plan.timed import expired_of
+from everview.plan.typing import call
+from everview.scalars.expressions import Expression, moved
 
 
 def on_close(named: NamedPlan, catalog: Catalog) -> NamedPlan:
     """The view with each row from when on it is final."""
     circuit = Circuit()
     tables = {name: circuit.source(name, table.schema) for name, table in catalog.tables.items()}
+    for table in catalog.tables.values():
+        if table.watermark is not None and table.watermark.ttl is not None:
+            circuit.sink(expired_of(table.name), tables[table.name], keep=False)  # by which its promise is void
     stream = Streams(circuit, catalog, tables).of_plan(named.optimized).under(named.schema)
     circuit.sink(named.name, stream)
     incremental = incrementalize(circuit)
@@ -75,6 +78,4 @@ def _closed(plan: Plan, field: int, clock: Plan) -> Plan:
     time = plan.columns[field]
     known = Filter(plan, call("is_not_null", time)) if time.nullable else plan
     time = known.columns[field]
-    assert isinstance(time, Column), "a plan's columns are columns"
-    after = call("date_add", time, literal(1, INTEGER)) if time.type == DATE else call("add", time, literal(1, DAY_TIME))
-    return During(known, clock, after)
+    return During(known, clock, just_after(time))

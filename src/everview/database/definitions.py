@@ -106,7 +106,8 @@ class TableDefinition:
         more |= {"constraints": [constraint_to_json(c) for c in self.constraints]}
         more |= {"generated": dict(self.generated), "comments": dict(self.comments)}
         if self.watermark is not None:
-            more |= {"watermark": [self.watermark.column, self.watermark.delay]}
+            rest = [] if self.watermark.ttl is None else [self.watermark.ttl]
+            more |= {"watermark": [self.watermark.column, self.watermark.delay, *rest]}
         return {**said, **{name: value for name, value in more.items() if value}}
 
     @classmethod

@@ -15,6 +15,7 @@ from everview.database.transaction import Inner, OpenTransaction
 from everview.doors import doors, inside
 from everview.errors import TransactionError
 from everview.later import Later
+from everview.plan.timed import is_companion
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes, has_moments
 
@@ -193,6 +194,8 @@ class Transactions:
         if core.run.judge is not None:
             guards = core.definitions.catalog.guards
             outputs = {name: change for name, change in outputs.items() if name not in guards}
+        if core.definitions.catalog.watermarked:
+            outputs = {name: change for name, change in outputs.items() if not is_companion(name)}
         moments = self._with_moments()
         if moments:
             outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}

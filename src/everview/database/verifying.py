@@ -16,7 +16,7 @@ def verified(core: Core, name: str | None) -> Verdict:
     with core.still:
         core.access.ready()
         catalog, contents_of = core.catalog, core.holdings.contents_of
-        names = [*core.run.views] if name is None else [catalog.find_materialized(name)]
+        names = [n for n in core.run.views if n in catalog.views] if name is None else [catalog.find_materialized(name)]
         tables = {table: contents_of(table) for table in core.definitions.relations}
         held = {view: contents_of(view) for view in names}
         wanted = {view: held[view] for view in names if not _by_plans(catalog, view)}

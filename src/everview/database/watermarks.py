@@ -17,7 +17,7 @@ import numpy as np
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition
 from everview.errors import DefinitionError
-from everview.plan.timed import Watermark, late_of, watermark_of
+from everview.plan.timed import Watermark, expired_of, late_of, watermark_of
 from everview.runtimes.embedded.relation import KeptTable
 from everview.scalars.kinds import MICROS
 from everview.types import BIGINT, DATE, Field, Schema
@@ -53,6 +53,8 @@ def judge(core: Core, tx: OpenTransaction) -> None:
         watermark = core.definitions.catalog.tables[name].watermark
         if watermark is not None:
             _judge(core, tx, core.definitions.relations[name], watermark)
+            if watermark.ttl is not None:
+                tx.carry(name, (-core.run.views[expired_of(name)].held()).rows)
 
 
 def _judge(core: Core, tx: OpenTransaction, table: KeptTable, watermark: Watermark) -> None:
@@ -104,5 +106,3 @@ def _set_aside(table: KeptTable, rows: Matrix) -> Matrix:
     given = table.resolver.as_source(rows)
     ones = np.ones((given.shape[0], 1), np.int64)
     return np.ascontiguousarray(np.concatenate([given, ones], axis=1))
-
-

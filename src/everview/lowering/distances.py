@@ -94,9 +94,14 @@ def _above(
             if side != other_side:
                 key = side, field, other
                 known[key] = min(micros, known.get(key, micros))
-        yield at, tuple(
-            Distance(join, side, field, micros, other, tuple(p for p, pick in enumerate(picks) if pick == (side, field)))
-            for (side, field, other), micros in known.items()
+        yield (
+            at,
+            tuple(
+                Distance(
+                    join, side, field, micros, other, tuple(p for p, pick in enumerate(picks) if pick == (side, field))
+                )
+                for (side, field, other), micros in known.items()
+            ),
         )
 
 

@@ -52,6 +52,7 @@ from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY_TIME
 from everview.types import TIMESTAMP
 
+
 @dataclass(frozen=True, slots=True)
 class Expiry:
     """When rows of a trace expire: once a field is before a bound."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everview.circuit.circuit import Circuit
-from everview.circuit.nodes import Apply, Feedback, Sink, inputs_of
+from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, reads_of
 from everview.lowering.expiry import Reading, is_clock, readings
 from everview.operators.asof import AsofIncremental
 from everview.operators.by_state import OverChanges
@@ -11,6 +11,7 @@ from everview.operators.expired import Expired
 from everview.operators.join import JoinIncremental
 from everview.operators.linear import Plus
 from everview.operators.semijoin import SemijoinIncremental
+from everview.plan.timed import expired_of, tells_time
 
 
 def growth(circuit: Circuit) -> dict[int, str]:
@@ -24,11 +25,32 @@ def growth(circuit: Circuit) -> dict[int, str]:
         elif is_clock(circuit, trace):
             said[trace] = "bounded: a row for each watermark"
         elif not reading.unread:
-            said.setdefault(trace, f"unbounded: {_why(circuit, reading)}")
+            said.setdefault(trace, _by_ttl(circuit, trace) or f"unbounded: {_why(circuit, reading)}")
     for node in circuit:
         if isinstance(node, Sink) and (node.keep or node.table):
             said[node.input] = "the rows of the table" if node.table else "the rows of the view"
     return said
+
+
+def _by_ttl(circuit: Circuit, trace: int) -> str | None:
+    """What bounds a trace of tables that all forget their rows."""
+    sources, seen, waiting = set[str](), set[int](), [trace]
+    while waiting:
+        at = waiting.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        node = circuit[at]
+        if isinstance(node, Source):
+            sources.add(node.name)
+        waiting += [i for i in inputs_of(node) if i is not None]
+        waiting += [read.node for read in reads_of(node)]
+    tables = sorted(name for name in sources if not tells_time(name))
+    if not tables:
+        return "bounded: it depends on no table"
+    if any(expired_of(name) not in circuit.sinks for name in tables):
+        return None
+    return f"bounded by the TTL of {', '.join(tables)}: its rows go, and answers forget them"
 
 
 def _expired(circuit: Circuit, trace: int) -> Expired | None:

@@ -31,7 +31,7 @@ from everview.operators.operator import Operator
 from everview.operators.present import Present
 from everview.operators.semijoin import SemijoinIncremental
 from everview.operators.where import Where
-from everview.plan.timed import watermark_of
+from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, rewritten
@@ -135,7 +135,7 @@ def _of_node(circuit: Circuit, node: Node, known: Mapping[int, Known]) -> Known:
 
 def _of_source(circuit: Circuit, source: Source) -> Known:
     clock = circuit.sources.get(watermark_of(source.name))
-    if clock is None:
+    if clock is None or expired_of(source.name) in circuit.sinks:  # what a table forgets goes after its time
         return NOTHING
     (time,) = circuit.layout(clock).schema.fields
     moment = Column(0, f"the watermark of {source.name}", time.type, nullable=False)
@@ -194,9 +194,7 @@ def _picked(given: Known, fields: Iterable[int | None]) -> Known:
 def _recoded(operator: Recode, given: Known) -> Known:
     same = [
         place if one.type == other.type else None
-        for place, (one, other) in enumerate(
-            zip(operator.source.schema.fields, operator.schema.fields, strict=True)
-        )
+        for place, (one, other) in enumerate(zip(operator.source.schema.fields, operator.schema.fields, strict=True))
     ]
     return _picked(given, same)
 

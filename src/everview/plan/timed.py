@@ -8,7 +8,7 @@ would change with every row at every moment, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -22,12 +22,13 @@ from everview.plan.outers import is_subquery
 from everview.plan.references import free_references
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import FALSE, Call, Expression, Now, columns_of, moved, walk
-from everview.scalars.kinds import DAY_TIME
+from everview.scalars.kinds import DAY_TIME, YEAR_MONTH
 from everview.types import Schema
 
 if TYPE_CHECKING:
     from everview.plan.spans import Span, common, reads_now, span_of
 else:
+    Span = Later("everview.plan.spans", "Span")
     common = Later("everview.plan.spans", "common")
     reads_now = Later("everview.plan.spans", "reads_now")
     span_of = Later("everview.plan.spans", "span_of")
@@ -36,13 +37,13 @@ CLOCK: Final = "now()"  # the name of the relation
 CLOCK_SCHEMA: Final = Schema.parse("now TIMESTAMP NOT NULL")
 
 
-
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A promise about a table: no row comes or goes whose ``column`` is more than ``delay`` before the latest so far."""
+    """A promise about a table: no row comes or goes whose ``column`` is more than ``delay`` before the latest one."""
 
     column: str
     delay: int  # microseconds
+    ttl: int | None = None  # by how much more a row may be before the watermark until the table forgets the row
 
     def __str__(self) -> str:
         return f"{self.column} - {literal(self.delay, DAY_TIME)}" if self.delay else self.column
@@ -58,6 +59,11 @@ def late_of(table: str) -> str:
     return f"late({table})"
 
 
+def expired_of(table: str) -> str:
+    """The name of what a table is about to forget."""
+    return f"expired({table})"
+
+
 def is_watermark(name: str) -> bool:
     """Whether a relation is the watermark of a table."""
     return name.endswith(")") and name.startswith(watermark_of("")[:-1])
@@ -70,9 +76,10 @@ def tells_time(name: str) -> bool:
 
 def is_companion(name: str) -> bool:
     """Whether a relation belongs to a table with a watermark, and is named after it."""
-    return is_watermark(name) or (name.endswith(")") and name.startswith(late_of("")[:-1]))
+    return is_watermark(name) or (name.endswith(")") and name.startswith((late_of("")[:-1], expired_of("")[:-1])))
 
 
+_MONTHS = "add months to the moment of the row, where they are exact: WHERE ts + INTERVAL 1 MONTH > now()"
 _WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 
 
@@ -144,17 +151,51 @@ def _during(rows: Plan, spans: list[Span]) -> Plan:
 
 
 def _either(view: str, rows: Plan, condition: Expression) -> Plan:
-    """The rows that meet one of several conditions, of which one asks the time: those that need no time apart."""
+    """The rows that meet one of several conditions, of which some ask the time: those that need no time apart."""
     several = condition.arguments if isinstance(condition, Call) and condition.function == "or" else ()
     timed = [part for part in several if reads_now(part)]
-    if len(timed) != 1:
-        part = Filter(rows, condition)
-        hint = _WRITE if not timed else "make a query of each of these conditions, and UNION of the queries"
-        raise _refused(view, part, f"in {condition}", hint)
-    others = [part for part in several if part is not timed[0]]
+    if not timed:
+        months = any(part.type == YEAR_MONTH for part in walk(condition))
+        raise _refused(view, Filter(rows, condition), f"in {condition}", _MONTHS if months else _WRITE)
+    others = [part for part in several if not reads_now(part)]
+    if not others:
+        return Union(tuple(_one_of(view, rows, timed)))
     plain = others[0] if len(others) == 1 else call("or", *others)
-    rest = Filter(rows, call("not", call("coalesce", plain, FALSE)))
-    return Union((Filter(rows, plain), _filtered(view, rest, timed[0])))
+    rest = Filter(rows, _is_not(plain))
+    return Union((Filter(rows, plain), *_one_of(view, rest, timed)))
+
+
+def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan]:
+    """Rows that meet one of several conditions on the time, each once: at any moment by the first that is true then."""
+    first, *others = timed
+    yield _filtered(view, rows, first)
+    if not others:
+        return
+    parts = list(conjuncts(first))
+    spans = [span_of(part) for part in parts if reads_now(part)]
+    span = common(known for known in spans if known is not None)
+    if None in spans:
+        hint = "make a query of each of these conditions, and UNION of the queries"
+        raise _refused(view, Filter(rows, first), f"in {first}", hint)
+    bounds = [
+        bound for known in spans if known is not None for bound in (known.since, known.until) if bound is not None
+    ]
+    given = [part for part in parts if not reads_now(part)]
+    needed = conjunction([*given, *(call("is_not_null", bound) for bound in bounds if bound.nullable)])
+    if needed is not None:  # where this fails, the first condition is never true
+        yield from _one_of(view, Filter(rows, _is_not(needed)), others)
+        rows = Filter(rows, needed)
+    # Before the first condition becomes true, and after it has been.
+    if span.since is not None:
+        yield from _one_of(view, _during(rows, [Span(until=span.since)]), others)
+    if span.until is not None:
+        end = span.until if span.since is None else call("greatest", span.since, span.until)
+        yield from _one_of(view, _during(rows, [Span(since=end)]), others)
+
+
+def _is_not(condition: Expression) -> Expression:
+    """A condition's opposite, which holds where the condition is unknown, too."""
+    return call("not", call("coalesce", condition, FALSE))
 
 
 def _joined(view: str, join: Join) -> Plan:

@@ -26,7 +26,10 @@ def as_of(version: exp.Version, name: str, context: QueryContext) -> Plan:
     if columns_of(given):
         raise context.error("AS OF is followed by a constant", version, "write VERSION AS OF 7")
     if version.name.upper() == "TIMESTAMP":
-        return context.catalog.as_of(name, _constant(cast(given, TIMESTAMP)))
+        moment_given = _constant(cast(given, TIMESTAMP))
+        if moment_given is None:
+            raise context.error("no such moment", version, "write TIMESTAMP AS OF '2030-01-01 12:00:00'")
+        return context.catalog.as_of(name, moment_given)
     value = _constant(cast(given, BIGINT))
     if value is None or value < 0:
         raise context.error("no such version", version, "versions are epochs: 0, 1, 2, …")

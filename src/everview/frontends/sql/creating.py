@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import QueryContext
-from everview.frontends.sql.dialect import WatermarkOf
+from everview.frontends.sql.dialect import TimeToLive, WatermarkOf
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
@@ -47,8 +47,8 @@ else:
 
 OF_COLUMNS = "there are PRIMARY KEY, NOT NULL, DEFAULT, CHECK, UNIQUE, REFERENCES, GENERATED ALWAYS AS and COMMENT"
 OF_TABLES = (
-    "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…), FOREIGN KEY (a) REFERENCES t (a) "
-    "and WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES"
+    "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…), FOREIGN KEY (a) REFERENCES t (a), "
+    "WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES and TTL INTERVAL 1 DAY"
 )
 NO_SEQUENCE = "number the rows where they come from: a view must give the same answer when rows go and come again"
 
@@ -86,6 +86,7 @@ class NewTable:
     defaults: dict[str, Expression] = field(default_factory=dict[str, Expression])
     comments: dict[str, str] = field(default_factory=dict[str, str])  # of columns; that of the table by ""
     watermark: exp.Expr | None = None
+    ttl: exp.Expr | None = None
 
     @property
     def base(self) -> str:
@@ -128,11 +129,14 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     schema, key = keyed(table.fields, table.keys, node, context)
     made = st.CreateTable(text, name, schema, key, table.defaults, *flags, comments=table.comments)
     if table.watermark is not None:
-        made = replace(made, watermark=watermark(table.watermark, schema, context))
+        made = replace(made, watermark=watermark(table.watermark, table.ttl, schema, context))
+    elif table.ttl is not None:
+        hint = "a table forgets by its own time: WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES"
+        raise context.error("a TTL without a watermark", node, hint)
     return constrained(made, table, node, context)
 
 
-def watermark(node: exp.Expr, schema: Schema, context: QueryContext) -> Watermark:
+def watermark(node: exp.Expr, ttl: exp.Expr | None, schema: Schema, context: QueryContext) -> Watermark:
     """``WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES``: a column of moments, and how late they may be."""
     by_name = {fold(f.name): f for f in schema}
     if fold(node.name) not in by_name:
@@ -148,7 +152,10 @@ def watermark(node: exp.Expr, schema: Schema, context: QueryContext) -> Watermar
     late = 0 if delay is None else _delay(delay, node, context)
     if time.type == DATE and late % MICROS["day"]:
         raise context.error("the watermark of a DATE is whole days earlier", node, "write INTERVAL 1 DAY")
-    return Watermark(time.name, late)
+    kept = None if ttl is None else _delay(ttl.this, ttl, context)
+    if time.type == DATE and (kept or 0) % MICROS["day"]:
+        raise context.error("the TTL of a DATE is in whole days", node, "write TTL INTERVAL 30 DAYS")
+    return Watermark(time.name, late, kept)
 
 
 def _delay(node: exp.Expr, around: exp.Expr, context: QueryContext) -> int:
@@ -184,7 +191,7 @@ def _keys_beside_query(named: exp.Expr, context: QueryContext) -> list[list[str]
     table = NewTable("", [], {})
     for part in parts:
         constraint_of_table(part, table, context)
-        if table.constraints or table.watermark is not None:
+        if table.constraints or table.watermark is not None or table.ttl is not None:
             hint = "make the table first, and then INSERT INTO it what the query gives"
             raise context.unsupported(f"{part.sql('spark')[:60]} beside a query", part, hint)
     return table.keys
@@ -265,6 +272,8 @@ def constraint_of_table(node: exp.Expr, table: NewTable, context: QueryContext) 
             if table.watermark is not None:
                 raise context.error("two watermarks of a table", node, "one column is the time of its rows")
             table.watermark = inner
+        case TimeToLive():
+            table.ttl = inner
         case exp.PrimaryKey():
             context.only(inner, "expressions", "include")
             table.keys.append([part.name for part in inner.expressions])

@@ -49,6 +49,12 @@ def _emitting(tokens: list[Token]) -> list[Token]:
     return tokens
 
 
+class TimeToLive(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
+    """``TTL INTERVAL 1 DAY`` beside the columns of a table."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+
 class WatermarkOf(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
     """``WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES`` beside the columns of a table."""
 
@@ -236,6 +242,9 @@ class PlainParser(PipeParser):
 
     def _parse_constraint(self) -> exp.Expr | None:
         """A constraint of a table; or its watermark, which is no name of a column if FOR follows."""
+        if self._curr.text.upper() == "TTL" and self._next.token_type == T.INTERVAL and self._is_value(2):
+            self._advance()
+            return self.expression(TimeToLive(this=self._present(self._parse_disjunction())))
         if self._curr.text.upper() != "WATERMARK" or self._next.token_type != T.FOR:
             return super()._parse_constraint()
         self._advance(2)
@@ -243,6 +252,11 @@ class PlainParser(PipeParser):
         if not self._match(T.ALIAS):
             self.raise_error("write WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES")
         return self.expression(WatermarkOf(this=column, expression=self._present(self._parse_disjunction())))
+
+    def _is_value(self, ahead: int) -> bool:
+        """Whether a number or a text stands so many tokens ahead."""
+        rest = self._tokens[self._index + ahead : self._index + ahead + 1]
+        return bool(rest) and rest[0].token_type in (T.NUMBER, T.STRING)
 
     def _parse_ddl_select(self) -> exp.Expr | None:
         """The query of a view, and what follows it."""

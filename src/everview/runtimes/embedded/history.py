@@ -1,7 +1,7 @@
 """Earlier epochs of a state directory: what views and tables held then.
 
-Every commit is an epoch, and stays readable until it is vacuumed. What is read is decoded by the dictionary that belongs
-to the epoch, so it does not matter what the state has forgotten since.
+Every commit is an epoch, and stays readable until it is vacuumed. What is read is decoded by the dictionary that
+belongs to the epoch, so it does not matter what the state has forgotten since.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def epoch_at(path: str | Path, moment: dt.datetime) -> int:
     first = next(iter(times.values()), None)
     raise StoreError(
         f"no epoch is kept that had been committed at {moment:%Y-%m-%d %H:%M:%S.%f}",
-        hint="commits had no times when it was written" if first is None else f"the first is of {first:%Y-%m-%d %H:%M:%S.%f}",
+        hint="commits had no times when it was written"
+        if first is None
+        else f"the first is of {first:%Y-%m-%d %H:%M:%S.%f}",
     )
 
 

@@ -1,0 +1,280 @@
+"""Watermarks: traces drop what is never read again, late rows are set aside, and answers are what they were without."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import everview as ev
+from everview.errors import DefinitionError, EverviewError, SqlError
+
+START = dt.datetime(2030, 1, 1, 12)
+MINUTE = dt.timedelta(minutes=1)
+DELAYS = {"t": 5 * MINUTE, "u": 7 * MINUTE}
+COLUMNS = "k BIGINT, ts TIMESTAMP, v BIGINT"
+
+NEAR = "t.k = u.k AND t.ts BETWEEN u.ts - INTERVAL 5 MINUTES AND u.ts + INTERVAL 10 MINUTES"
+TUMBLING = "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES)"
+VIEWS = {
+    "tumbling": f"SELECT window_start, k, sum(v) AS s, min(v) AS m, count(DISTINCT v) AS d FROM {TUMBLING} "
+    "GROUP BY window_start, k",
+    "hopping": "SELECT k, window_start, max(v) AS m "
+    "FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 5 MINUTES, INTERVAL 20 MINUTES) GROUP BY k, window_start",
+    "windows": "SELECT window.start AS s, k, sum(v) AS n FROM t GROUP BY window(ts, '10 minutes'), k HAVING sum(v) > 1",
+    "within": f"SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON {NEAR}",
+    "paired": f"SELECT t.k, t.ts, t.v, u.v AS w, u.ts AS at FROM t FULL JOIN u ON {NEAR}",
+    "absent": f"SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {NEAR})",
+    "same": "SELECT a.k, a.v, b.v AS w FROM t a JOIN u b ON a.ts = b.ts",
+    "latest": "SELECT t.k, t.ts, t.v, u.v AS w FROM t ASOF JOIN u MATCH_CONDITION (t.ts >= u.ts) ON t.k = u.k",
+    "minutes": "SELECT DISTINCT date_trunc('minute', ts) AS m, k FROM (SELECT * FROM t UNION ALL SELECT * FROM u)",
+    "ranked": "SELECT k, v, row_number() OVER (PARTITION BY ts ORDER BY v DESC, k) AS r FROM t",
+    "joined": "SELECT a.window_start, a.k, a.s, b.m FROM tumbling a JOIN hopping b "
+    "ON a.window_start = b.window_start AND a.k = b.k",
+    "all_time": "SELECT k, sum(v) AS s FROM t GROUP BY k",
+}
+UNBOUNDED = {"all_time", "latest"}
+
+
+def opened(
+    path: Path | None = None, *, watermarks: bool, shards: int = 1, views: Sequence[str] = tuple(VIEWS)
+) -> ev.Database:
+    db = ev.connect(path, shards=shards)
+    for table, delay in DELAYS.items():
+        promise = f", WATERMARK FOR ts AS ts - INTERVAL {delay // MINUTE} MINUTES" if watermarks else ""
+        db.sql(f"CREATE TABLE {table} ({COLUMNS}{promise})")
+    for name in views:
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
+    return db
+
+
+class Judge:
+    """What is late, said in a few lines: a row before the latest one of earlier ticks, less the delay."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, dt.datetime] = {}
+        self.held: dict[str, list[tuple[Any, ...]]] = {table: [] for table in DELAYS}
+
+    def in_time(self, changes: dict[str, list[tuple[Any, int]]]) -> dict[str, list[tuple[Any, int]]]:
+        found: dict[str, list[tuple[Any, int]]] = {}
+        for table, rows in changes.items():
+            first = self.latest[table] - DELAYS[table] if table in self.latest else dt.datetime.min
+            found[table] = [(row, w) for row, w in rows if row[1] is not None and row[1] >= first]
+            for row, w in found[table]:
+                if w > 0:
+                    self.held[table].append(row)
+                    self.latest[table] = max(self.latest.get(table, row[1]), row[1])
+                else:
+                    self.held[table].remove(row)
+        return found
+
+
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 12),  # minutes that pass
+        st.lists(
+            st.tuples(
+                st.sampled_from(["t", "u"]),
+                st.sampled_from([1, 2, None]),
+                st.none() | st.integers(0, 9),
+                st.integers(0, 2),
+            ),
+            max_size=4,
+        ),
+        st.sampled_from(["t", "u"]),
+        st.integers(0, 30) | st.none(),  # which row is taken away, if there are so many
+    ),
+    min_size=3,
+    max_size=12,
+)
+
+
+some_views = st.lists(st.sampled_from([*VIEWS]), min_size=1, max_size=3, unique=True).map(
+    lambda names: [name for name in VIEWS if name in names or ("joined" in names and name in ("tumbling", "hopping"))]
+)
+
+
+@settings(max_examples=25)
+@given(steps, some_views, st.sampled_from([1, 1, 2]))
+def test_answers_are_those_of_all_that_came_in_time(
+    given_steps: list[tuple[int, list[tuple[str, Any, Any, int]], str, int | None]], views: list[str], shards: int
+) -> None:
+    bounded = opened(watermarks=True, shards=shards, views=views)
+    whole, judge, now = opened(watermarks=False, views=views), Judge(), START
+    for minutes, rows, table, gone in given_steps:
+        now += minutes * MINUTE
+        changes: dict[str, list[tuple[Any, int]]] = {"t": [], "u": []}
+        for name, key, ago, value in rows:
+            changes[name].append(((key, None if ago is None else now - ago * MINUTE, value), 1))
+        if gone is not None and gone < len(judge.held[table]):
+            changes[table].append((judge.held[table][gone], -1))
+        told = bounded.apply(changes)
+        expected = whole.apply(judge.in_time(changes))
+        for view in views:
+            assert sorted(bounded.view(view).rows(), key=repr) == sorted(whole.view(view).rows(), key=repr), view
+            assert dict(told[view]) == dict(expected[view]), view
+    for table in DELAYS:
+        assert sorted(bounded.table(table).rows(), key=repr) == sorted(whole.table(table).rows(), key=repr)
+
+
+def minute_by_minute(db: ev.Database, minutes: range) -> None:
+    for minute in minutes:
+        at = START + minute * MINUTE
+        db.apply({"t": [((minute % 3, at, minute), 1)], "u": [((minute % 3, at, minute), 1)]})
+
+
+def held(db: ev.Database, view: str) -> dict[str, list[int]]:
+    """How many rows the traces behind a view hold, by whether they are said to be bounded."""
+    found: dict[str, list[int]] = {}
+    for line in db.explain(view).splitlines():
+        if line.startswith("trace "):
+            rows, _, said = line.partition(", ")
+            found.setdefault(said.split(":")[0], []).append(int(rows.split()[-1].replace(",", "")))
+    return found
+
+
+def test_state_is_that_of_open_windows_and_stays_so_when_it_is_opened_again(tmp_path: Path) -> None:
+    db = opened(tmp_path / "s", watermarks=True)
+    minute_by_minute(db, range(60))
+    db.vacuum()  # rows that came and went are counted until they are merged
+    first = {view: held(db, view) for view in VIEWS}
+    db.close()
+    db = ev.connect(tmp_path / "s")
+    minute_by_minute(db, range(60, 160))
+    db.vacuum()
+    for view in VIEWS:
+        after = held(db, view)
+        assert ("unbounded" in after) == (view in UNBOUNDED), view
+        assert max(after.get("bounded", [0])) <= max(first[view].get("bounded", [0])) + 30
+        assert max(after["the rows of the view"]) >= max(first[view]["the rows of the view"])
+    assert db.verify()
+
+
+def test_late_rows_are_set_aside_and_counted() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP, v STRING, WATERMARK FOR ts AS ts - INTERVAL 1 HOUR)")
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t")
+    hour = dt.timedelta(hours=1)
+    db.sql("INSERT INTO t VALUES (1, TIMESTAMP '2030-01-01 12:00:00', 'a'), (2, TIMESTAMP '2030-01-01 00:00:00', 'b')")
+    with db.transaction() as tx:
+        assert tx.insert("t", [(3, START - 2 * hour, "late"), (4, START - hour, "c"), (5, None, "never")]) == 3
+        tx.upsert("t", [(2, START + hour, "the old one is before the watermark")])
+    assert sorted(db.table("t").rows()) == [
+        (1, START, "a"), (2, dt.datetime(2030, 1, 1), "b"), (4, START - hour, "c"),
+    ]  # fmt: skip
+    late = [(row[0], row[-1]) for row in db.late("t").rows()]
+    assert sorted(late) == [(2, -1), (2, 1), (3, 1), (5, 1)]
+    assert len(db.sql("SELECT * FROM `late(t)` WHERE v = 'never'").rows()) == 1
+    db.sql("DELETE FROM `late(t)`")
+    assert (len(db.late("t")), db.tables()) == (0, ["t"])
+    assert db.verify()
+
+
+def test_a_view_may_emit_when_its_windows_close(tmp_path: Path) -> None:
+    db = ev.connect(tmp_path / "s")
+    db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES)")
+    db.sql(
+        "CREATE MATERIALIZED VIEW closed AS SELECT window.end AS e, sum(v) AS s FROM t "
+        "GROUP BY window(ts, '10 minutes') EMIT ON WINDOW CLOSE"
+    )
+    told: list[Any] = []
+    for minute in (0, 9, 3, 12, 8, 14, 15, 9, 29, 40):
+        told += db.apply({"t": [((1, START + minute * MINUTE, 1), 1)]})["closed"]
+        if minute == 14:
+            db.close()
+            db = ev.connect(tmp_path / "s")
+    assert told == [((START + 10 * MINUTE, 3), 1), ((START + 20 * MINUTE, 3), 1), ((START + 30 * MINUTE, 1), 1)]
+    assert len(db.late("t")) == 2
+    assert db.verify()
+    db.vacuum()
+    assert max(held(db, "closed")["bounded"]) <= 6
+
+
+def test_rows_that_have_passed_the_clock_are_not_kept() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT, ts TIMESTAMP NOT NULL)")
+    db.advance(START)
+    db.sql("CREATE MATERIALIZED VIEW soon AS SELECT id FROM t WHERE ts > now()")
+    db.apply({"t": [((n, START + n * MINUTE), 1) for n in range(50)]})
+    for minute in range(1, 46):
+        db.advance(START + minute * MINUTE)
+    db.apply({"t": [((3, START + 3 * MINUTE), -1), ((48, START + 48 * MINUTE), -1)]})
+    db.advance(START + 46 * MINUTE)
+    db.advance(START + 47 * MINUTE)
+    assert sorted(db.view("soon").rows()) == [(49,)]
+    assert "unbounded" not in held(db, "soon")
+    assert db.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CREATE TABLE x (a BIGINT, WATERMARK FOR a AS a)", "a watermark for a, which is BIGINT"),
+        ("CREATE TABLE x (a TIMESTAMP, WATERMARK FOR b AS b)", '"b" does not exist'),
+        ("CREATE TABLE x (a TIMESTAMP, WATERMARK FOR a AS a + INTERVAL 1 DAY)", "a watermark is the column"),
+        ("CREATE TABLE x (a TIMESTAMP, WATERMARK FOR a AS a - INTERVAL 1 MONTH)", "how late rows may be"),
+        ("CREATE TABLE x (a DATE, WATERMARK FOR a AS a - INTERVAL 1 HOUR)", "whole days"),
+        ("CREATE TABLE x (a TIMESTAMP, WATERMARK FOR a AS a, WATERMARK FOR a AS a)", "two watermarks"),
+        ("CREATE TABLE x (a TIMESTAMP, _change INT, WATERMARK FOR a AS a)", "a column _change"),
+        ("CREATE TABLE x (a TIMESTAMP, TTL INTERVAL 1 DAY)", "a TTL without a watermark"),
+        ("CREATE TABLE `late(t)` (a BIGINT)", "a name that goes with a watermark"),
+        ("ALTER TABLE t ADD COLUMN b BIGINT", "has a watermark"),
+        ("INSERT INTO `watermark(t)` VALUES (TIMESTAMP '2030-01-01')", "moves by itself"),
+        ("CREATE MATERIALIZED VIEW w AS SELECT k, count(*) n FROM t GROUP BY k EMIT ON WINDOW CLOSE", "are final"),
+        ("CREATE VIEW w AS SELECT k, ts FROM t EMIT ON WINDOW CLOSE", "a plain view emits nothing"),
+    ],
+)
+def test_refused(text: str, message: str) -> None:
+    db = ev.connect()
+    db.sql(f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES)")
+    with pytest.raises(EverviewError) as told:
+        db.sql(text)
+    assert message in str(told.value)
+    assert isinstance(told.value, SqlError | DefinitionError) or told.value.hint
+
+
+def test_a_table_that_goes_takes_its_watermark_along() -> None:
+    db = ev.connect()
+    for _ in range(2):
+        db.sql(f"CREATE OR REPLACE TABLE t ({COLUMNS}, WATERMARK FOR ts AS ts)")
+        db.apply({"t": [((1, START, 1), 1)]})
+        db.apply({"t": [((1, START - MINUTE, 1), 1)]})
+        assert (len(db.table("t")), len(db.late("t"))) == (1, 1)
+    db.sql("DROP TABLE t")
+    db.sql(f"CREATE TABLE t ({COLUMNS})")
+    with pytest.raises(DefinitionError, match="has no watermark"):
+        db.late("t")
+
+
+def test_a_table_with_a_ttl_forgets_and_so_do_its_views(tmp_path: Path) -> None:
+    db = ev.connect(tmp_path / "s")
+    promise = "WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES, TTL INTERVAL 20 MINUTES"
+    db.sql(f"CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP, {promise})")
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n, min(id) AS first FROM t")
+    for minute in range(60):
+        told = db.apply({"t": [((minute, START + minute * MINUTE), 1)]})
+        if minute == 30:
+            db.close()
+            db = ev.connect(tmp_path / "s")
+    assert (db.view("n").rows(), len(db.table("t")), [*told]) == ([(27, 33)], 27, ["n"])
+    assert (db.views(), db.tables(), len(db.late("t"))) == (["n"], ["t"], 0)
+    assert "unbounded" not in held(db, "n")
+    assert db.verify()
+    with pytest.raises(DefinitionError, match="are final"):  # rows go after their time has passed
+        db.sql("CREATE MATERIALIZED VIEW w AS SELECT ts, count(*) AS n FROM t GROUP BY ts EMIT ON WINDOW CLOSE")
+
+
+def test_dates_have_watermarks() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (d DATE, v BIGINT, WATERMARK FOR d AS d - INTERVAL 2 DAYS)")
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT d, sum(v) AS s FROM t GROUP BY d")
+    for day in range(40):
+        db.apply({"t": [((START.date() + dt.timedelta(days=day - 4 * (day % 4 == 3)), 1), 1)]})
+    assert (len(db.late("t")), len(db.view("n"))) == (10, 30)
+    assert "bounded" in held(db, "n")
+    assert db.verify()

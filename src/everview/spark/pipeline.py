@@ -41,6 +41,7 @@ from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
+from everview.spark.frames import frame_of
 from everview.spark.paths import PathOptions, framed
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.redefining import PipelineDefinitions
@@ -371,7 +372,7 @@ class Pipeline(Closing):
         with self._lock:
             view = self._state.engine().run.view(name)
             if len(view.contents()) <= FEW:
-                return self.spark.createDataFrame(view.to_arrow())
+                return frame_of(self.spark, view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
     @in_our_words()
@@ -389,7 +390,7 @@ class Pipeline(Closing):
         with self._lock:
             self._sources.require(name)
             contents = self._state.engine().contents(name)
-            return self.spark.createDataFrame(contents.to_arrow().drop_columns("_weight"))
+            return frame_of(self.spark, contents.to_arrow().drop_columns("_weight"))
 
     @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:

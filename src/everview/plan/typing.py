@@ -19,8 +19,9 @@ from typing import Any, Final
 
 from everview.errors import TypeMismatch, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
-from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
+from everview.scalars.expressions import NULL, Call, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
+from everview.scalars.session_zone import cast_in_zone, in_session_zone
 from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
 from everview.types import (
     BIGINT,
@@ -73,9 +74,9 @@ def call(name: str, *arguments: Expression) -> Expression:
     _check_arity(name, signature, len(arguments))
     ruled = signature.rule(name, arguments)
     if isinstance(ruled, Expression):
-        return ruled
+        return in_session_zone(ruled)
     nullable = any(a.nullable for a in ruled.arguments) if ruled.nullable is None else ruled.nullable
-    return Call(name, ruled.arguments, ruled.type, nullable)
+    return in_session_zone(Call(name, ruled.arguments, ruled.type, nullable))
 
 
 def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
@@ -203,7 +204,7 @@ def cast(argument: Expression, type_: Type, *, try_: bool = False) -> Expression
         raise TypeMismatch(f"there is no {what} of {argument.type} to {type_}", hint=f"the value is {argument}")
     if isinstance(argument, Literal) and argument.value is None:
         return Literal(None, type_)
-    return Cast(argument, type_, try_)
+    return cast_in_zone(argument, type_, try_)
 
 
 def castable(a: Type, b: Type) -> bool:

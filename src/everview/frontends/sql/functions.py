@@ -24,6 +24,7 @@ from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
+from everview.scalars.session_zone import today
 from everview.types import BIGINT, INTEGER, TIME, TIMESTAMP, TIMESTAMP_NTZ, YEAR_MONTH, parse_type, unknown_name
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _moment(kind: Any) -> Special:
     def special(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
         if arguments:
             raise site.context.error("the current time takes no arguments", node)
-        return Now(kind)
+        return today() if kind == "date" else Now(kind)
 
     return special
 

@@ -113,7 +113,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "zones",
-        "from_utc_timestamp to_utc_timestamp",
+        "from_utc_timestamp to_utc_timestamp timestamp_in_zone",
         of_columns=True,
     ),
     LaterFamily(

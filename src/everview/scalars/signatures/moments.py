@@ -10,6 +10,7 @@ from everview.scalars.coercion import FRACTIONS, coerced, implicit, is_number, m
 from everview.scalars.coercion import MOMENTS as INSTANTS
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal
 from everview.scalars.kinds import DAY_TIME, INTERVALS, VOID, YEAR_MONTH
+from everview.scalars.session_zone import UTC, current_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.scalars.signatures.times import on_day
 from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
@@ -133,6 +134,8 @@ def _convert_timezone(name: str, arguments: Arguments) -> Expression:
     type_ = TIMESTAMP_NTZ if moment.type == TIMESTAMP_NTZ else TIMESTAMP
     moment = implicit(moment, type_, name)
     zones = [implicit(zone, STRING, name) for zone in zones]
+    if len(zones) == 1 and type_ == TIMESTAMP_NTZ and current_zone() != UTC:
+        zones = [Literal(current_zone(), STRING), *zones]
     if len(zones) == 2:
         moment = Call("to_utc_timestamp", (moment, zones[0]), type_, moment.nullable or zones[0].nullable)
     return Call("from_utc_timestamp", (moment, zones[-1]), type_, moment.nullable or zones[-1].nullable)
@@ -168,7 +171,7 @@ def _time_bucket(name: str, arguments: Arguments) -> Typed:
 
 
 def _zone_of_session(name: str, arguments: Arguments) -> Expression:
-    return Literal("UTC", STRING)
+    return Literal(current_zone(), STRING)
 
 
 _DAY_ZERO: Final = Literal(dt.date(1970, 1, 1), DATE)
@@ -258,7 +261,8 @@ MOMENTS: Final[Signatures] = family(
         _ZONES,
     ),
     signed("convert_timezone", 2, 3, _convert_timezone, "[zone,] zone, timestamp", _ZONES),
-    signed("current_timezone", 0, 0, _zone_of_session, "none", "always UTC"),
+    signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
+    signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
     signed(
         *("time_bucket", 2, 3, _time_bucket, "literal interval, timestamp [, origin]"),
         "the beginning of its bucket, counted from the origin, 1970 if none is given",

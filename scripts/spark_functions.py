@@ -119,16 +119,17 @@ def _near(a: str, b: str) -> bool:
 
 def shown(answer: Any) -> str:
     """Give an answer as Spark's shell prints it: rows in lines, values between tabs."""
-    from everview.types import type_of_arrow
+    from everview.types import Schema
 
     table = answer.to_arrow() if hasattr(answer, "to_arrow") else answer
-    columns = [[_text(v, type_of_arrow(c.type)) for v in c.to_pylist()] for c in table.columns]
+    types = Schema.from_arrow(table.schema).types
+    columns = [[_text(v, of) for v in c.to_pylist()] for of, c in zip(types, table.columns, strict=True)]
     return "\n".join("\t".join(row) for row in zip(*columns, strict=True))
 
 
 def _text(value: Any, type_: Any, inside: bool = False) -> str:
     from everview.oracle.scalar_casts import cast_value
-    from everview.types import BINARY, STRING, Array, Struct
+    from everview.types import BINARY, DAY_TIME, INTERVALS, STRING, Array, Struct
 
     if value is None:
         return "null" if inside else "NULL"
@@ -141,6 +142,9 @@ def _text(value: Any, type_: Any, inside: bool = False) -> str:
     if type_ == BINARY and isinstance(value, bytes):
         return value.decode(errors="replace")
     text = value if type_ == STRING else cast_value(value, type_, STRING)
+    if type_ in INTERVALS:  # of which the shell shows what stands in quotes, and nine digits
+        text = text.split("'")[1] + ("" if type_ != DAY_TIME else "." * ("." not in text))
+        text = text if type_ != DAY_TIME else text.partition(".")[0] + "." + text.partition(".")[2].ljust(9, "0")
     return f'"{text}"' if inside and type_ == STRING else str(text)
 
 

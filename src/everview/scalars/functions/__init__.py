@@ -66,7 +66,7 @@ def _later(module: str, name: str) -> Kernel:
 LATER: Final = (
     LaterFamily(
         "bits",
-        "bit_count bit_get factorial bin conv width_bucket bitmap_count",
+        "bit_count bit_get factorial bin conv width_bucket bitmap_of bitmap_or_of bitmap_and_of bitmap_count",
     ),
     LaterFamily(
         "codings",
@@ -91,6 +91,11 @@ LATER: Final = (
         "make_time add_to_time subtract_from_time time_trunc time_diff time_from_seconds time_from_millis "
         "time_from_micros time_to_seconds time_to_millis time_to_micros interval_years interval_months interval_days "
         "interval_hours interval_minutes interval_seconds interval_sign multiply_interval divide_interval",
+    ),
+    LaterFamily(
+        "raising",
+        "raise_error",
+        of_columns=True,
     ),
     LaterFamily(
         "statistics",

@@ -13,7 +13,20 @@ from everview.scalars.kinds import DAY_TIME, INTERVALS, VOID, YEAR_MONTH
 from everview.scalars.session_zone import UTC, current_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.scalars.signatures.times import on_day
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    Struct,
+    Type,
+)
 
 
 def _date_part(name: str, arguments: Arguments) -> Typed:
@@ -170,6 +183,16 @@ def _time_bucket(name: str, arguments: Arguments) -> Typed:
     return Typed((width, implicit(moment, TIMESTAMP, name), implicit(origin, TIMESTAMP, name)), TIMESTAMP)
 
 
+def _window_time(name: str, arguments: Arguments) -> Expression:
+    """The last moment of a window: a microsecond before its end."""
+    (window,) = arguments
+    end = next((f for f in window.type.fields if f.name == "end"), None) if isinstance(window.type, Struct) else None
+    if end is None or end.type not in INSTANTS:
+        raise mismatch(name, (window.type,), "it takes a window, as window(…) gives it")
+    ends = Call("get_field", (window, Literal("end", STRING)), end.type, window.nullable or end.nullable)
+    return Call("subtract_time_to", (ends, Literal(1, DAY_TIME)), end.type, ends.nullable)
+
+
 def _zone_of_session(name: str, arguments: Arguments) -> Expression:
     return Literal(current_zone(), STRING)
 
@@ -261,6 +284,7 @@ MOMENTS: Final[Signatures] = family(
         _ZONES,
     ),
     signed("convert_timezone", 2, 3, _convert_timezone, "[zone,] zone, timestamp", _ZONES),
+    signed("window_time", 1, 1, _window_time, "window", "its last moment, a microsecond before its end"),
     signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
     signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
     signed(

@@ -130,7 +130,7 @@ def shown(answer: Any) -> str:
 def _text(value: Any, type_: Any, inside: bool = False) -> str:
     from everview.oracle.scalar_casts import cast_value
     from everview.oracle.scalar_variants import written
-    from everview.types import BINARY, STRING, VARIANT, Array, MapType, Struct, Variant
+    from everview.types import BINARY, DAY_TIME, INTERVALS, STRING, VARIANT, Array, MapType, Struct, Variant
 
     if value is None:
         return "null" if inside else "NULL"
@@ -148,6 +148,9 @@ def _text(value: Any, type_: Any, inside: bool = False) -> str:
     if type_ == BINARY and isinstance(value, bytes):
         return value.decode(errors="replace")
     text = value if type_ == STRING else cast_value(value, type_, STRING)
+    if type_ in INTERVALS:  # of which the shell shows what stands in quotes, and nine digits
+        text = text.split("'")[1] + ("" if type_ != DAY_TIME else "." * ("." not in text))
+        text = text if type_ != DAY_TIME else text.partition(".")[0] + "." + text.partition(".")[2].ljust(9, "0")
     return f'"{text}"' if inside and type_ == STRING else str(text)
 
 

@@ -57,7 +57,7 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(self._scan.arrow)
+        return from_arrow_schema(self._scan.arrow, prefer_timestamp_ntz=True)  # what has a zone says so
 
     def reader(self, schema: StructType) -> DataSourceReader:
         self._require(schema)
@@ -260,12 +260,13 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     import pyarrow as pa
 
     from everview.errors import SchemaError
-    from everview.types import ID
+    from everview.types import ID, TIME
 
     if field.type != ID and _foreign(field.type):
         hint = f"read the other columns through a view that leaves {field.name} out, or gives it a type of SQL"
         raise SchemaError(f"Spark has no type for column {field.name} of view {view}: {field.type.sql}", hint=hint)
-    return pa.field(field.name, pa.string() if field.type == ID else field.type.arrow, nullable=field.nullable)
+    shown = {ID: pa.string(), TIME: pa.time64("ns")}  # Spark's times of day are in nanoseconds
+    return pa.field(field.name, shown.get(field.type, field.type.arrow), nullable=field.nullable)
 
 
 def _foreign(type_: Any) -> bool:
@@ -278,8 +279,10 @@ def _foreign(type_: Any) -> bool:
 def _shown(field: Field, column: Any) -> Any:
     import pyarrow as pa
 
-    from everview.types import ID, Id
+    from everview.types import ID, TIME, Id
 
+    if field.type == TIME:
+        return column.cast(pa.time64("ns"))
     if field.type != ID:
         return column
     return pa.array([None if raw is None else str(Id(raw)) for raw in column.to_pylist()], pa.string())

@@ -339,7 +339,9 @@ def calls() -> dict[str, Call]:
     """Every call that is tried, by what it is called in a program."""
     found: dict[str, Call] = {
         "ev.connect": Call(
-            _connect, (None,), {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told"}
+            _connect,
+            (None,),
+            {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None},
         ),
         "ev.col": _plain(ev.col, "n"),
         "ev.and_": _plain(ev.and_, ("n", "=", 1)),

@@ -16,7 +16,7 @@ from everview.operators.index import Direction, Index
 from everview.operators.join import LEFT, RIGHT, JoinTrace, Pick
 from everview.operators.linear import Project
 from everview.operators.operator import Layout
-from everview.types import DATE, INTEGERS, TIMESTAMP, Decimal, Field, Schema, Type
+from everview.types import DATE, DURATIONS, INTEGERS, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Field, Schema, Type
 
 if TYPE_CHECKING:
     from everview.circuit.stream import Stream
@@ -81,7 +81,7 @@ def _units(type_: Type) -> int | timedelta | None:
         return 10**type_.scale
     if type_ in INTEGERS:
         return 1
-    if type_ == TIMESTAMP:
+    if type_ in (TIMESTAMP, TIMESTAMP_NTZ, TIME, *DURATIONS):
         return timedelta(microseconds=1)
     return timedelta(days=1) if type_ == DATE else None
 

@@ -36,6 +36,7 @@ from everview.plan.nodes import Project, Scan, scans
 from everview.plan.typing import cast
 from everview.runtimes.embedded.once import answer
 from everview.scalars.expressions import Column, Expression, Literal, rewritten
+from everview.scalars.session_zone import session_zone
 from everview.types import Field, Schema, unknown_name
 from everview.zset.batch import Batch
 
@@ -59,8 +60,9 @@ def alter(db: Core, statement: st.AlterTable, default_of: DefaultOf) -> None:
                 hint="make another table, and insert its rows",
             )
         changed = ChangedTable(old, [(f, column) for f, column in zip(old.schema, _columns(old), strict=True)])
-        for action in statement.actions:
-            changed.do(action, default_of)
+        with session_zone(db.catalog.timezone):
+            for action in statement.actions:
+                changed.do(action, default_of)
         _go_on(db, changed)
 
 

@@ -42,6 +42,7 @@ class Catalog:
     rules: Rulesets = ()  # of Datalog, by which some of the views are defined
     schemas: tuple[str, ...] = ()  # name spaces beside the default one
     functions: Mapping[str, StoredFunction] = field(default_factory=dict[str, StoredFunction])  # of SQL
+    timezone: str = "UTC"
 
     @property
     def relations(self) -> dict[str, TableDefinition | ViewDefinition]:
@@ -222,6 +223,7 @@ class Catalog:
             "rules": [ruleset.to_json() for ruleset in self.rules],
             **({"schemas": list(self.schemas)} if self.schemas else {}),
             **({"functions": [[f.name, f.text, f.dialect] for f in self.functions.values()]} if self.functions else {}),
+            **({"timezone": self.timezone} if self.timezone != "UTC" else {}),
         }
 
     def require_free(self, what: str, name: str) -> None:

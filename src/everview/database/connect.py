@@ -25,6 +25,7 @@ from everview.later import Later
 from everview.plan.catalog import StoredFunction
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.embedded.prepare import check_shards, use_threads
+from everview.scalars.session_zone import UTC, check_zone
 from everview.traces.store import Store
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def connect(
     loops: LoopBounds | None = None,
     threads: int | None = None,
     clock: str = "told",
+    timezone: str | None = None,
 ) -> Database:
     """A database, in memory or with its state in a directory, which is made if it does not exist.
 
@@ -65,6 +67,9 @@ def connect(
 
     ``clock`` says what moves the current time of kept views: ``"told"``, only `Database.advance`; ``"wall"``, every
     tick, to the time of the machine.
+
+    ``timezone`` is the zone in which SQL reads timestamps that name none, and in which days begin and hours are
+    counted; UTC by default. A directory keeps the zone that it was made with. Rows show timestamps in UTC in any case.
     """
     check_kind(clock)
     if threads is not None:
@@ -76,17 +81,31 @@ def connect(
     every = {"tick": 0.0, "periodic": period, "none": NEVER}[durability] if path is not None else 0.0
     said = None if path is None else _description(path)
     shards = _shards(path, said, shards)
-    catalog = Catalog() if said is None else described(said[DESCRIPTION], views or {})
+    catalog = _catalog(said, views or {}, timezone)
     assembled = Assembled.of(catalog)
     run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
     return Database(Core(run, catalog, assembled, every=every, clock=clock))
+
+
+def _catalog(said: Mapping[str, Any] | None, views: Mapping[str, Build], timezone: str | None) -> Catalog:
+    """The catalog of a state directory, or a new one, in a time zone."""
+    if timezone is not None:
+        check_zone(timezone)
+    if said is None:
+        return Catalog(timezone=timezone or UTC)
+    catalog = described(said[DESCRIPTION], views)
+    if timezone not in (None, catalog.timezone):
+        hint = "its views were made in that zone; open it without timezone, or make another database"
+        raise EverviewError(f"the time zone of this database is {catalog.timezone}, not {timezone}", hint=hint)
+    return catalog
 
 
 def described(said: Mapping[str, Any], views: Mapping[str, Build]) -> Catalog:
     """The catalog that a state directory describes."""
     rules = tuple(map(Ruleset.from_json, said.get("rules", ())))
     functions = {name: StoredFunction(name, text, dialect) for name, text, dialect in said.get("functions", ())}
-    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())), functions=functions)
+    zone = said.get("timezone", UTC)
+    catalog = Catalog(rules=rules, schemas=tuple(said.get("schemas", ())), functions=functions, timezone=zone)
     for name, table in said["tables"]:
         catalog = catalog.with_table(TableDefinition.from_json(name, table))
     for table in catalog.tables.values():

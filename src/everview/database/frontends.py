@@ -58,6 +58,10 @@ class ReadableDatabase(Readable):
         self._heads = tuple(heads)
         self.read: dict[str, None] = {}
 
+    @property
+    def timezone(self) -> str:
+        return self._catalog.timezone
+
     def names(self) -> Iterable[str]:
         own = {*self._heads, *map(derived_name, self._heads), *self._catalog.guards} - self._catalog.tables.keys()
         return [name for name in self._catalog.relations if name not in own]

@@ -14,10 +14,11 @@ from everview.codes.ingest import as_rows
 from everview.database.definitions import TableDefinition
 from everview.frontends.sql.constraints import generated_values
 from everview.scalars.evaluate import Evaluate
+from everview.scalars.session_zone import session_zone
 from everview.types import Schema
 
 
-def with_generated(table: TableDefinition, rows: Any, dictionary: Dictionary) -> Any:
+def with_generated(table: TableDefinition, rows: Any, dictionary: Dictionary, timezone: str) -> Any:
     """The rows with generated columns; rows that give these columns themselves are left as they are, to be checked."""
     given = as_arrow(rows)
     if given is None:
@@ -32,7 +33,8 @@ def with_generated(table: TableDefinition, rows: Any, dictionary: Dictionary) ->
     encoded = encode_rows(schema, rows, dictionary)
     columns: pa.Table = decode(schema, encoded[:, :-1], dictionary)
     by_name = {name: columns.column(i).combine_chunks() for i, name in enumerate(schema.names)}
-    values = generated_values(table.generated, table.schema)
+    with session_zone(timezone):
+        values = generated_values(table.generated, table.schema)
     nothing = pa.nulls(columns.num_rows)
     whole = [by_name.get(f.name, nothing) for f in table.schema]
     computed = dict(zip(values, Evaluate(tuple(values.values()))(*whole), strict=True))

@@ -246,7 +246,9 @@ class OpenTransaction:
 
     def _filled(self, table: TableDefinition, rows: Any) -> Any:
         whole = filled(table, rows)
-        return with_generated(table, whole, self._dictionary) if table.generated else whole
+        if not table.generated:
+            return whole
+        return with_generated(table, whole, self._dictionary, self._database.definitions.catalog.timezone)
 
     def _encoded(self, table: TableDefinition, schema: Schema, rows: Any) -> Matrix:
         encode = partial(encode_rows, schema, dictionary=self._dictionary)

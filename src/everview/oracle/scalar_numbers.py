@@ -261,6 +261,30 @@ def _bucket(x: float, low: float, high: float, count: int) -> int | None:
     return count + 1 if x >= high else int(count * (x - low) / (high - low)) + 1
 
 
+def _bitmap(places: list[int | None]) -> bytes:
+    """Of 4,096 bytes, those with the bits at these places; the lowest bit of a byte is its first."""
+    octets = bytearray(4096)
+    for place in places:
+        if place is None:
+            continue
+        if not 0 <= place < 32_768:
+            raise NoValue("no place in a bitmap")
+        octets[place // 8] |= 1 << place % 8
+    return bytes(octets)
+
+
+def _together(bitmaps: list[bytes | None], start: int, met: Callable[[int, int], int]) -> bytes:
+    octets = [start] * 4096
+    for bitmap in bitmaps:
+        if bitmap is not None:
+            octets = [met(a, b) for a, b in zip(octets, bitmap[:4096].ljust(4096, bytes(1)), strict=True)]
+    return bytes(octets)
+
+
+def _raised(message: str) -> Any:
+    raise NoValue(message)
+
+
 NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "add": _typed(lambda a, b: a + b),
     "subtract": _typed(lambda a, b: a - b),
@@ -309,6 +333,10 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "bit_count": _ones,
     "bit_get": _bit,
     "width_bucket": plain(_bucket),
+    "bitmap_of": plain(_bitmap),
+    "bitmap_or_of": plain(lambda maps: _together(maps, 0, lambda a, b: a | b)),
+    "bitmap_and_of": plain(lambda maps: _together(maps, 255, lambda a, b: a & b)),
+    "raise_error": plain(_raised),
     "bitmap_count": plain(lambda raw: sum(bin(byte).count("1") for byte in raw)),
     "pow": _float(_pow),
     "sign": _float(_sign),

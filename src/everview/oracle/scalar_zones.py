@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from everview.oracle.scalar_casts import NoValue
+from everview.oracle.scalar_casts import NoValue, read_timestamp
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _JAVA: Final = {
@@ -117,9 +117,18 @@ def _months_on(when: dt.datetime, months: int, moment: dt.datetime) -> dt.dateti
     return when.replace(year=year, month=month + 1, day=day)
 
 
+def _read(text: str, zone: str) -> dt.datetime:
+    """Text that names no zone is in the given one."""
+    text = text.strip("".join(map(chr, range(33))))
+    moment = read_timestamp(text)
+    local = re.fullmatch(r"[^ T]*([ T][0-9:. ]*)?", text)
+    return _to_utc(moment, zone) if local else moment
+
+
 ZONES: Final[Mapping[str, Callable[..., Any]]] = {
     "from_utc_timestamp": _within(_from_utc),
     "to_utc_timestamp": _within(_to_utc),
+    "timestamp_in_zone": _within(_read),
     "make_timestamp": _within(_make_timestamp),
     "next_day": _within(_next_day),
     "make_dt_interval": _make_dt_interval,

@@ -115,13 +115,15 @@ def _descending(type_: Type) -> ColumnKey:
     match type_:
         case ScalarType("FLOAT" | "DOUBLE"):
             return lambda v: (v == v, -v if v == v else 0.0)
-        case ScalarType("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN"):
+        case ScalarType("TINYINT" | "SMALLINT" | "INTEGER" | "BIGINT" | "BOOLEAN") | ScalarType(
+            "INTERVAL YEAR TO MONTH" | "INTERVAL DAY" | "INTERVAL DAY TO SECOND"
+        ):
             return lambda v: -v
         case Decimal():
             return decimal.Decimal.copy_negate
         case ScalarType("DATE"):
             return lambda v: -v.toordinal()
-        case ScalarType("TIMESTAMP"):
+        case ScalarType("TIMESTAMP" | "TIMESTAMP_NTZ"):
             return lambda v: (_EPOCH if v.tzinfo else _EPOCH_WITHOUT_ZONE) - v
         case _ if _compares_itself(type_):
             return Descending

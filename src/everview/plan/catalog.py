@@ -99,6 +99,11 @@ def registered_function(name: str) -> CatalogFunction | None:
 class Readable(Protocol):
     """The relations and functions that a text may name; an adapter says at least what its relations are."""
 
+    @property
+    def timezone(self) -> str:
+        """The zone in which text without one is read, and days begin."""
+        return "UTC"
+
     @abstractmethod
     def names(self) -> Iterable[str]:
         """The names of all relations that may be read."""

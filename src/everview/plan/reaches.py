@@ -9,7 +9,7 @@ from everview.errors import TypeMismatch
 from everview.plan.typing import call, cast, common, is_integer, is_number, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import INTERVALS
-from everview.types import BIGINT, DATE, TIMESTAMP, Type
+from everview.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _moved(key: Expression, edge: Any, descending: bool) -> Expression:
     if descending:
         distance = Literal(-distance.value, distance.type)
     if distance.type in INTERVALS:
-        if key.type not in (DATE, TIMESTAMP):
+        if key.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise TypeMismatch(f"there is no interval of {key.type}", hint="give a number, as in 3 PRECEDING")
         return call("add", key, distance)
     if key.type == DATE and is_integer(distance.type):

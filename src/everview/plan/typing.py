@@ -20,8 +20,9 @@ from typing import Any, Final
 
 from everview.errors import TypeMismatch, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
-from everview.scalars.expressions import NULL, Call, Cast, Expression, Literal
+from everview.scalars.expressions import NULL, Call, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
+from everview.scalars.session_zone import cast_in_zone, in_session_zone
 from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
 from everview.scalars.signatures.conditions import refuse_maps
 from everview.scalars.signatures.variants import cast_from_variant, held_in_variant
@@ -83,9 +84,9 @@ def call(name: str, *arguments: Expression) -> Expression:
         refuse_maps(name, arguments)
     ruled = signature.rule(name, arguments)
     if isinstance(ruled, Expression):
-        return ruled
+        return in_session_zone(ruled)
     nullable = any(a.nullable for a in ruled.arguments) if ruled.nullable is None else ruled.nullable
-    return Call(name, ruled.arguments, ruled.type, nullable)
+    return in_session_zone(Call(name, ruled.arguments, ruled.type, nullable))
 
 
 # Functions that compare elements, or hash them, which is not defined on maps and variants.
@@ -239,7 +240,7 @@ def cast(argument: Expression, type_: Type, *, try_: bool = False) -> Expression
         raise TypeMismatch(f"there is no {what} of {argument.type} to {type_}", hint=f"the value is {argument}")
     if isinstance(argument, Literal) and argument.value is None:
         return Literal(None, type_)
-    return Cast(argument, type_, try_)
+    return cast_in_zone(argument, type_, try_)
 
 
 def castable(a: Type, b: Type) -> bool:

@@ -19,8 +19,9 @@ from dataclasses import replace
 from typing import Final
 
 from everview.errors import TypeMismatch
-from everview.scalars.expressions import Cast, Expression, Literal
+from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID
+from everview.scalars.session_zone import cast_in_zone
 from everview.types import (
     BIGINT,
     BINARY,
@@ -161,7 +162,7 @@ def coerced(argument: Expression, type_: Type) -> Expression:
             return Literal(decimal.Decimal(argument.value), type_)
         if is_integer(argument.type) and type_ == DOUBLE and abs(argument.value) <= 1 << 53:
             return Literal(float(argument.value), type_)
-    return Cast(argument, type_)
+    return cast_in_zone(argument, type_)
 
 
 def implicit(argument: Expression, wanted: Type, what: str) -> Expression:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.scalars.coercion import bits
-from everview.scalars.functions.kernel import Checked, Failed, Value, each, from_numbers, nulls, numbers
-from everview.scalars.functions.moments import DAY, days_of
+from everview.scalars.functions.kernel import Checked, Failed, Kind, Value, each, from_numbers, nulls, numbers
+from everview.scalars.functions.moments import DAY, days_of, in_years
 from everview.scalars.span_casts import interval_text, time_text
 from everview.types import (
     BINARY,
@@ -250,6 +250,26 @@ def _read(numbers_: Any, good: Any, value: Value, to: Type) -> Any:
 
 
 def _read_timestamp(value: Value, type_: Type, to: Type) -> Any:
+    moments, zones, good = _parsed(value)
+    if pc.any(pc.not_equal(zones, pa.scalar(""))).as_py():
+        instants, known = _in_zones(moments, zones)
+        moments = instants if to == TIMESTAMP else moments  # without a zone, a zone is read and passed over
+        good &= known
+    return _read(moments, good, value, to)
+
+
+def read_in_zone(value: Value, out: Kind, instants_of: Callable[[Any], Any]) -> Any:
+    """Text as timestamps; those that name no zone are turned into instants by a function."""
+    local, zones, good = _parsed(value)
+    bare = pc.equal(zones, pa.scalar("")).to_numpy(zero_copy_only=False)
+    instants, known = _in_zones(local, zones)
+    instants[bare] = instants_of(local[bare])
+    good &= known & in_years(instants // DAY)
+    return _read(np.where(good, instants, 0), good, value, TIMESTAMP)
+
+
+def _parsed(value: Value) -> tuple[Any, Value, Any]:
+    """Text as what a clock shows, the zones that are named, and a mask of what could be read."""
     text = _trimmed(value)
     parts = pc.extract_regex(text, _TIME_TEXT)
     days, good = days_of(_part(parts, "y", 0), _part(parts, "m", 1), _part(parts, "d", 1))
@@ -258,12 +278,7 @@ def _read_timestamp(value: Value, type_: Type, to: Type) -> Any:
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(pc.struct_field(parts, "f"), 6, "0"), 0, 6)
     micros = fraction.fill_null("0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     moments = days * DAY + (hour * 3600 + minute * 60 + second) * 1_000_000 + micros
-    zones = pc.struct_field(parts, "z").fill_null("")
-    if pc.any(pc.not_equal(zones, pa.scalar(""))).as_py():
-        instants, known = _in_zones(moments, zones)
-        moments = instants if to == TIMESTAMP else moments  # without a zone, a zone is read and passed over
-        good &= known
-    return _read(moments, good, value, to)
+    return moments, pc.struct_field(parts, "z").fill_null(""), good
 
 
 def _in_zones(local: Any, zones: Value) -> tuple[Any, Any]:

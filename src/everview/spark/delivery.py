@@ -17,6 +17,7 @@ from everview.runtimes.spark.stored_change import Change, StoredChange, shown_al
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.folders import Folder
+from everview.spark.frames import frame_of
 from everview.spark.sinks import SinkSpec, deliver
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def read_table(spark: SparkSession, state: Path, engine: Engine, name: str) -> D
     """A frame of what a source holds, its columns in their own order."""
     schema = engine.program.circuit.layout(engine.program.circuit.sources[name]).schema
     if engine.rows_of_table(name) <= FEW or not shown_alike(schema):
-        return spark.createDataFrame(engine.contents(name).to_arrow().drop_columns("_weight"))
+        return frame_of(spark, engine.contents(name).to_arrow().drop_columns("_weight"))
     read = spark.read.format("everview").option("table", name).option("epoch", str(engine.epoch))
     return read.load(str(state)).select(*(f"`{column.replace('`', '``')}`" for column in schema.names))
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from everview.errors import SinkError
 from everview.spark.epoch_folders import EPOCH
 from everview.spark.folders import local_path
+from everview.spark.frames import frame_of
 from everview.spark.keyed import DELETE, INSERT, OP, by_key
 from everview.zset.batch import Batch
 
@@ -48,11 +49,11 @@ def deliver_commit(
     if spec.mode == "changes":
         from pyspark.sql import functions as f
 
-        frame = spark.createDataFrame(changes.to_arrow()).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
+        frame = frame_of(spark, changes.to_arrow()).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
         _write(frame, spec, "append", options)
         return
     rows = contents()
-    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    frame = frame_of(spark, rows) if isinstance(rows, pa.Table) else rows
     _write(frame, spec, "overwrite", options)
 
 
@@ -77,7 +78,7 @@ def _apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mapping[str, str]) -> None:
     """Merge rows into a table, which is made if need be: in a commit of its own, that is not the epoch's."""
-    frame, name = spark.createDataFrame(rows), f"everview_{uuid4().hex}"
+    frame, name = frame_of(spark, rows), f"everview_{uuid4().hex}"
     if not _exists(spark, spec):
         _write(frame.drop(OP).limit(0), spec, "ignore", {})
     frame.createGlobalTempView(name)  # which other sessions see

@@ -40,6 +40,7 @@ from everview.spark.epochs import TOKEN, PipelineEpochs
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
+from everview.spark.frames import frame_of
 from everview.spark.paths import PathOptions, framed
 from everview.spark.places import CheckpointPlace
 from everview.spark.progress import Progress, ProgressLog
@@ -376,7 +377,7 @@ class Pipeline(Closing):
             engine = self._state.engine()
             view = engine.run.view(name)
             if engine.rows_of(name) <= FEW:
-                return self.spark.createDataFrame(view.to_arrow())
+                return frame_of(self.spark, view.to_arrow())
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
     @in_our_words()

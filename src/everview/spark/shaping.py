@@ -52,6 +52,9 @@ class RowColumns:
         column, type_ = self.column(field.name), self.columns[field.name].dataType
         if isinstance(type_, st.StringType) and type_ != st.StringType():
             return column.cast("string")  # a collation changes what is equal, and so the hash
+        if isinstance(type_, st.YearMonthIntervalType):
+            # A number of months crosses to Python, an interval of them does not.
+            return column.cast("interval month").cast("int")
         return column.try_cast(field.type.sql) if self._narrower(field) else column
 
     def _narrower(self, field: Field) -> bool:
@@ -84,6 +87,9 @@ class RowColumns:
             )
         if isinstance(given.dataType, st.StringType):
             yield ~F.is_valid_utf8(column), f"{where}: text that is not UTF-8"
+        if isinstance(given.dataType, st.DayTimeIntervalType):
+            least = F.expr("INTERVAL '-106751991 04:00:54.775808' DAY TO SECOND")
+            yield column == least, f"{where}: the least interval of all, which stands for NULL"
         if isinstance(given.dataType, st.TimestampType):
             yield F.unix_micros(column) == NULL_WORD, f"{where}: the least timestamp of all, which stands for NULL"
         inside = _null_inside(field.type, given.dataType, column)
@@ -187,6 +193,12 @@ def _zero(type_: st.DataType, wanted: Type) -> Column:
             return F.timestamp_micros(F.lit(0))
         case st.TimestampNTZType():
             return F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        case st.DayTimeIntervalType():
+            return F.expr("INTERVAL '0' DAY").cast(wanted.sql)
+        case st.YearMonthIntervalType():
+            return F.lit(0)
+        case _ if type(type_).__name__ == "TimeType":
+            return F.lit("00:00:00").cast("time")
         case st.StringType() | st.BinaryType():
             return F.lit("").cast("string" if isinstance(type_, st.StringType) else "binary")
         case st.BooleanType():

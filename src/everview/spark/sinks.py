@@ -31,6 +31,7 @@ from everview.runtimes.spark.stored_change import Change, StoredChange
 from everview.spark.delta import DELTA, deliver_commit
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
+from everview.spark.frames import frame_of
 from everview.spark.kafka import KAFKA, SERVERS
 from everview.spark.topics import deliver_records
 from everview.types import Schema
@@ -273,7 +274,7 @@ def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: C
         return
     if not len(changes):
         return
-    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    frame = frame_of(spark, rows) if isinstance(rows, pa.Table) else rows
     if spec.table is not None:
         _insert(spark, spec, frame, epoch)
     else:
@@ -289,7 +290,7 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
     if not len(changes):
         return
     rows = contents()
-    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    frame = frame_of(spark, rows) if isinstance(rows, pa.Table) else rows
     if spec.table is not None:
         _insert(spark, spec, frame, None)
     else:

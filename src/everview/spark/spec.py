@@ -14,14 +14,19 @@ from everview.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    DAY,
+    DAY_TIME,
     DOUBLE,
     FLOAT,
     INTEGER,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     VARIANT,
+    YEAR_MONTH,
     Array,
     Decimal,
     Field,
@@ -317,8 +322,14 @@ def type_of(type_: st.DataType, name: str) -> Type:
             return Struct(Field(f.name, type_of(f.dataType, f"{name}.{f.name}"), f.nullable) for f in type_.fields)
         case st.MapType():
             return MapType(type_of(type_.keyType, name), type_of(type_.valueType, name))
+        case st.DayTimeIntervalType(startField=start, endField=end):
+            return DAY if start == end == st.DayTimeIntervalType.DAY else DAY_TIME
+        case st.YearMonthIntervalType():
+            return YEAR_MONTH
         case _ if type(type_) in TYPES:
             return TYPES[type(type_)]
+        case _ if type(type_).__name__ == "TimeType":  # which Spark has from 4.1 on
+            return TIME
         case _:
             hint = "cast it first to a number, text, a date or a timestamp, or drop it"
             raise SchemaError(f'column "{name}" is {type_.simpleString().upper()}, which no type here holds', hint=hint)
@@ -327,6 +338,8 @@ def type_of(type_: st.DataType, name: str) -> Type:
 def _check_column(name: str, wanted: Field, columns: Columns) -> None:
     _there(name, "its schema", wanted.name, columns)
     given = type_of(columns[wanted.name].dataType, wanted.name)
+    if wanted.type == TIMESTAMP_NTZ and isinstance(columns[wanted.name].dataType, st.TimestampNTZType):
+        return
     if not fits_in(given, wanted.type):
         hint = f"cast it to {wanted.type.sql}: only a wider type of the same sort is taken as it is"
         raise SourceError(f'{_of(name)}: column "{wanted.name}" is {given.sql}, not {wanted.type.sql}', hint=hint)

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.errors import MissingRuntime, SinkError
+from everview.spark.frames import frame_of
 from everview.spark.keyed import DELETE, OP, by_key
 from everview.zset.batch import Batch
 
@@ -68,7 +69,7 @@ def _records(spark: SparkSession, spec: SinkSpec, changes: Batch) -> DataFrame:
     value = f.to_json(f.struct(*columns), _JSON)
     key = f.to_json(f.struct(*map(_quoted, spec.key)), _JSON) if spec.key else f.lit(None).cast("string")
     value = f.when(f.col(OP) != DELETE, value) if upsert else value
-    return spark.createDataFrame(numbered).select(key.alias("key"), value.alias("value"), f.col(NUMBER))
+    return frame_of(spark, numbered).select(key.alias("key"), value.alias("value"), f.col(NUMBER))
 
 
 def _quoted(name: str) -> str:

@@ -23,7 +23,9 @@ from everview.types import (
     INTEGER,
     SMALLINT,
     STRING,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     TINYINT,
     Decimal,
     Field,
@@ -51,6 +53,8 @@ BUILT_IN: Final[dict[str, Type]] = {
     **dict.fromkeys(("float64", "f64"), DOUBLE),
     "date": DATE,
     "timestamp": TIMESTAMP,
+    "timestamp_ntz": TIMESTAMP_NTZ,
+    "time": TIME,
 }
 
 UNSIGNED: Final = frozenset(["unsigned", "uint8", "uint16", "uint32", "uint64"])

@@ -21,7 +21,7 @@ from typing import Any
 from everview.errors import EdnError
 from everview.frontends.rules.program import Constant, Constraint, RuleAtom, RuleProgram, RuleVariable, Term
 from everview.frontends.rules.walk import literals
-from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Decimal, Type
+from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DAY_TIME, DOUBLE, STRING, TIME, TIMESTAMP, Decimal, Type
 
 Column = tuple[str, int]
 Node = tuple[str, int] | tuple[int, str]  # a column of a relation, or a variable of a rule
@@ -111,6 +111,10 @@ def type_of_value(value: Any) -> Type:
             return TIMESTAMP
         case dt.date():
             return DATE
+        case dt.time():
+            return TIME
+        case dt.timedelta():
+            return DAY_TIME
         case _:
             raise EdnError(
                 f"{value!r} is no value of a fact", hint="values are numbers, text, truth values and moments"

@@ -18,12 +18,16 @@ from everview.types import (
     BOOLEAN,
     DATE,
     DOUBLE,
+    DURATIONS,
     FLOAT,
     ID,
     STRING,
     SYMBOL,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VARIANT,
+    YEAR_MONTH,
     Array,
     Id,
     MapType,
@@ -142,6 +146,8 @@ def _as(value: Any, type_: Type) -> Literal | None:
         case bool():
             return Literal(value, BOOLEAN) if type_ == BOOLEAN else None
         case int() | float() | decimal.Decimal():
+            if type_ == YEAR_MONTH and isinstance(value, int):
+                return Literal(value, type_)
             return _number(value, type_) if is_number(type_) else None
         case str():
             return _text(value, type_)
@@ -149,6 +155,10 @@ def _as(value: Any, type_: Type) -> Literal | None:
             return _bytes(value, type_)
         case dt.date():
             return _dated(value, type_)
+        case dt.time():
+            return Literal(value, TIME) if type_ == TIME else None
+        case dt.timedelta():
+            return literal(value) if type_ in DURATIONS else None
         case Symbol():
             return Literal(value, SYMBOL) if type_ == SYMBOL else None
         case Id():
@@ -169,6 +179,9 @@ def _bytes(value: bytes, type_: Type) -> Literal | None:
 
 def _dated(value: dt.date, type_: Type) -> Literal | None:
     """A timestamp or a date, beside a column of either; a date is its first moment in UTC."""
+    if type_ == TIMESTAMP_NTZ:
+        local = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
+        return Literal(local, type_) if local.tzinfo is None else None
     if isinstance(value, dt.datetime):
         return literal(value) if type_ in (TIMESTAMP, DATE) else None
     if type_ == TIMESTAMP:
@@ -205,6 +218,10 @@ def _text(value: str, type_: Type) -> Literal | None:
             return Literal(dt.date.fromisoformat(value), DATE)
         if type_ == TIMESTAMP:
             return literal(dt.datetime.fromisoformat(value))
+        if type_ == TIMESTAMP_NTZ:
+            return _dated(dt.datetime.fromisoformat(value), type_)
+        if type_ == TIME:
+            return Literal(dt.time.fromisoformat(value), TIME)
         if isinstance(type_, DecimalType):
             return _decimal(decimal.Decimal(value), type_)
     except (ValueError, decimal.InvalidOperation):

@@ -28,7 +28,9 @@ from everview.types import (
     INTEGER,
     INTEGERS,
     SYMBOL,
+    TIME,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Decimal,
     Struct,
     Symbol,
@@ -131,7 +133,7 @@ def _beside(given: Expression, type_: Type) -> Expression | None:
     if is_number(type_) and isinstance(value, (int, float, decimal.Decimal)) and not isinstance(value, bool):
         return _number(value, type_)
     if isinstance(value, str):
-        if type_ in (DATE, TIMESTAMP):
+        if type_ in (DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ):
             return cast(literal(value), type_)
         if type_ == SYMBOL:
             return Literal(Symbol(value), SYMBOL)

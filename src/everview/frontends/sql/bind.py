@@ -26,6 +26,7 @@ from everview.plan.catalog import CatalogFunction, Readable, StoredFunction
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Scan
 from everview.scalars.expressions import Expression, columns_of
+from everview.scalars.session_zone import session_zone
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class With(Readable):
     def generated(self, table: str) -> Mapping[str, str]:
         return self.tables[table].generated if table in self.tables else self.catalog.generated(table)
 
+    @property
+    def timezone(self) -> str:
+        return self.catalog.timezone
+
     def schemas(self) -> Iterable[str]:
         return self.catalog.schemas()
 
@@ -142,7 +147,8 @@ def bind(
     for statement, share in zip(parsed, given.shared(parsed, source), strict=True):
         context = QueryContext(known, source, dialect, parameters=share.by_name)
         try:
-            bound = _statement(statement.tree, statement, context)
+            with session_zone(catalog.timezone):
+                bound = _statement(statement.tree, statement, context)
         except RecursionError:
             raise context.too_deep(statement.tree) from None
         except EverviewError as error:

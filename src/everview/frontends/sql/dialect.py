@@ -129,7 +129,7 @@ def unescaped(written: str) -> str:
 
 
 # Words that sqlglot takes for a part of the grammar wherever they stand, or for a function without brackets.
-_VALUES = {T.VAR, T.NULL, T.TRUE, T.FALSE, T.DEFAULT, T.STRING, T.NUMBER}
+_VALUES = {T.VAR, T.NULL, T.TRUE, T.FALSE, T.DEFAULT, T.STRING, T.NUMBER, T.HEX_STRING, T.BIT_STRING, T.BYTE_STRING}
 _WORDS = (
     (frozenset(T) - Spark.Parser.ID_VAR_TOKENS - _VALUES)
     | {T.ALL, T.ANY, T.CASE, T.CUBE, T.DESCRIBE, T.INTERVAL, T.RECURSIVE, T.ROLLUP}

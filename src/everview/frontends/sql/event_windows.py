@@ -27,7 +27,7 @@ from everview.plan.nodes import Explode, Filter, Project, Window
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Column, Expression, Literal, WindowCall
 from everview.scalars.kinds import DAY, DAY_TIME
-from everview.types import BIGINT, DATE, STRING, TIMESTAMP
+from everview.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 WINDOW, SESSION = "window", "session_window"
 MOST_WINDOWS: Final = 100_000  # around one moment
@@ -224,7 +224,7 @@ def _hopping(
 
 
 def _moment(value: Expression, node: exp.Expr, context: QueryContext) -> Expression:
-    if value.type not in (TIMESTAMP, DATE, STRING):
+    if value.type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE, STRING):
         raise context.error(f"a window of {value.type}", node, "windows are of moments: TIMESTAMP or DATE")
     return cast(value, TIMESTAMP)
 

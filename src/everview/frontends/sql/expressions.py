@@ -30,6 +30,7 @@ from everview.scalars.expressions import (
     Literal,
     Now,
 )
+from everview.scalars.session_zone import today
 from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 LISTED = 10  # comparisons of values that are better a list
@@ -115,12 +116,12 @@ def _called(node: exp.Expr) -> str:
 # -- names and constants
 
 
-MOMENTS = {  # unless a column is called so
-    "current_date": Now("date"),
-    "current_timestamp": Now("timestamp"),
-    "localtimestamp": Now("timestamp"),
-    "current_time": cast(Now("timestamp"), TIME),
-    "localtime": cast(Now("timestamp"), TIME),
+MOMENTS: dict[str, Callable[[], Expression]] = {  # unless a column is called so
+    "current_date": today,
+    "current_timestamp": lambda: Now("timestamp"),
+    "localtimestamp": lambda: Now("timestamp"),
+    "current_time": lambda: cast(Now("timestamp"), TIME),
+    "localtime": lambda: cast(Now("timestamp"), TIME),
 }
 
 
@@ -140,7 +141,7 @@ def _column(node: exp.Column, site: Site) -> Expression:
         moment = MOMENTS.get(parts[0].lower()) if len(parts) == 1 and not node.this.args.get("quoted") else None
         if moment is None:
             raise
-        return moment
+        return moment()
 
 
 def _qualified(parts: tuple[str, ...], site: Site) -> Expression:
@@ -209,7 +210,7 @@ def _null(node: exp.Null, site: Site) -> Expression:
 
 @handles(exp.CurrentDate)
 def _today(node: exp.CurrentDate, site: Site) -> Expression:
-    return Now("date")
+    return today()
 
 
 @handles(exp.CurrentTimestamp, exp.CurrentDatetime, exp.Localtimestamp, args="sysdate")

@@ -18,12 +18,14 @@ from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
+from everview.frontends.sql.schemas import DEFAULT
 from everview.frontends.sql.subqueries import array_of
 from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
+from everview.scalars.session_zone import today
 from everview.types import (
     BIGINT,
     INTEGER,
@@ -162,9 +164,16 @@ def _moment(kind: Any) -> Special:
     def special(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
         if arguments:
             raise site.context.error("the current time takes no arguments", node)
-        return Now(kind)
+        return today() if kind == "date" else Now(kind)
 
     return special
+
+
+def _schema_of_names(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """The schema of names without one, which is always the same."""
+    if arguments:
+        raise site.context.error("the current schema takes no arguments", node)
+    return literal(DEFAULT)
 
 
 def _current_time(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
@@ -307,6 +316,8 @@ SPECIAL: dict[str, Special] = {
     "now": _moment("timestamp"),
     "current_timestamp": _moment("timestamp"),
     "localtimestamp": _moment("timestamp"),
+    "current_database": _schema_of_names,
+    "current_schema": _schema_of_names,
     "current_time": _current_time,
     "localtime": _current_time,
     "unix_timestamp": _unix_timestamp,

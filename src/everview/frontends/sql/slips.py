@@ -25,7 +25,7 @@ CLAUSES: Final = (
 CREATED: Final = ("TABLE", "VIEW", "MATERIALIZED", "OR", "TEMPORARY")
 TYPES: Final = (
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY", "DATE",
-    "TIMESTAMP", "ARRAY", "STRUCT",
+    "TIMESTAMP", "ARRAY", "STRUCT", "TIME", "TIMESTAMP_NTZ", "INTERVAL",
 )  # fmt: skip
 OURS: Final = "there are SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CREATE VIEW, DROP and EXPLAIN"
 INSTEAD: Final = {  # what to do for statements of other databases
@@ -35,6 +35,7 @@ INSTEAD: Final = {  # what to do for statements of other databases
     "REVOKE": "there are no users: whoever opens the directory may do everything",
     "VACUUM": "in Python, db.vacuum() does it",
     "ANALYZE": "there are no statistics to gather: leave it out",
+    "SET": 'a database has one time zone: ev.connect(timezone="Europe/Berlin"); there are no other settings',
     "REFRESH": "views follow their tables by themselves: leave it out",
     "COPY": "in Python, db.attach and everview.sources.Files read files",
     "LOAD": "in Python, db.attach and everview.sources.Files read files",

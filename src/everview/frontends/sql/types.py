@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -16,6 +17,7 @@ from everview.plan.typing import call, cast, interval, literal, number
 from everview.scalars.evaluate import fold
 from everview.scalars.expressions import Expression, Literal, Now
 from everview.scalars.kinds import DAY_TIME, MICROS, MONTHS, YEAR_MONTH
+from everview.scalars.session_zone import today
 from everview.types import (
     BIGINT,
     BINARY,
@@ -179,19 +181,20 @@ def read_moment(text: Literal, type_: Type) -> Expression | None:
 
     A literal may also be one of the words in `_SPECIAL`.
     """
-    special = None if type_ == TIME else _SPECIAL.get(str(text.value).strip().lower())
-    if special is not None:
+    named = None if type_ == TIME else _SPECIAL.get(str(text.value).strip().lower())
+    if named is not None:
+        special = named()
         return special if special == Now("timestamp") and type_ == TIMESTAMP else cast(cast(special, DATE), type_)
     folded = fold(cast(text, type_))
     return folded if isinstance(folded, Literal) else None
 
 
-_SPECIAL: dict[str, Expression] = {
-    "epoch": Literal(dt.date(1970, 1, 1), DATE),
-    "now": Now("timestamp"),
-    "today": Now("date"),
-    "yesterday": call("date_sub", Now("date"), literal(1)),
-    "tomorrow": call("date_add", Now("date"), literal(1)),
+_SPECIAL: dict[str, Callable[[], Expression]] = {
+    "epoch": lambda: Literal(dt.date(1970, 1, 1), DATE),
+    "now": lambda: Now("timestamp"),
+    "today": today,
+    "yesterday": lambda: call("date_sub", today(), literal(1)),
+    "tomorrow": lambda: call("date_add", today(), literal(1)),
 }
 
 

@@ -107,6 +107,8 @@ def _ranked(
 
 def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tuple[tuple[Expression, ...], Type, bool]:
     name = written.name
+    if name in RANKING and site.context.dialect == "spark":
+        bound = []  # what Spark's ranks are given besides, which is not looked at
     least, most = _COUNTS.get(name, (0, 0))
     if not least <= len(bound) <= most:
         raise site.context.error(
@@ -126,6 +128,7 @@ def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tu
     return (), RANKS[name], False
 
 
+RANKING = ("rank", "dense_rank", "percent_rank")
 _COUNTS = {
     "lag": (1, 3), "lead": (1, 3), "ntile": (1, 1), "nth_value": (2, 2),
     **dict.fromkeys(("first_value", "last_value", "first", "last", "any_value"), (1, 2)),

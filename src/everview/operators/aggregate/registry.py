@@ -326,6 +326,14 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
         "collect_union", "", "derived", sql="collect_union",
         says="the different elements of all arrays, in the order of the arrays and of their elements",
     ),
+    AggregateFunction(
+        "bitmap_construct_agg", "", "derived", sql="bitmap_construct_agg",
+        says=f"the bits at these places, from 0, of 4,096 bytes; {_READ_WHOLE}",
+    ),
+    *(
+        AggregateFunction(name, "", "derived", sql=name, says=f"of 4,096 bytes; {_READ_WHOLE}")
+        for name in ("bitmap_or_agg", "bitmap_and_agg")
+    ),
     AggregateFunction("bool_and", "bool_and", "different values", "truths", sql="bool_and every"),
     AggregateFunction("bool_or", "bool_or", "different values", "truths", sql="bool_or some any"),
     AggregateFunction("first", "first", "end", sql="first first_value any_value arbitrary", says=_END),

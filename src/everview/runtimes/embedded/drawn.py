@@ -18,6 +18,10 @@ VALUES: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(("FLOAT", "DOUBLE"), (1.0, 2.0)),
     "DATE": (dt.date(2024, 2, 28), dt.date(2024, 2, 29)),
     "TIMESTAMP": (dt.datetime(2024, 2, 28, tzinfo=dt.UTC), dt.datetime(2024, 2, 29, tzinfo=dt.UTC)),
+    "TIMESTAMP_NTZ": (dt.datetime(2024, 2, 28), dt.datetime(2024, 2, 29)),
+    "TIME": (dt.time(1), dt.time(2)),
+    "INTERVAL YEAR TO MONTH": (1, 2),
+    **dict.fromkeys(("INTERVAL DAY", "INTERVAL DAY TO SECOND"), (dt.timedelta(1), dt.timedelta(2))),
     "STRING": ("1", "2"),
     "BINARY": (b"1", b"2"),
 }

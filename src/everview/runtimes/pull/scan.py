@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from itertools import chain
@@ -166,6 +166,10 @@ _SOME: Final[dict[str, Any]] = {
     "STRING": "",
     "BINARY": b"",
     "DATE": date(1970, 1, 1),
+    "TIME": time(),
+    "TIMESTAMP_NTZ": datetime(1970, 1, 1),
+    "INTERVAL YEAR TO MONTH": 0,
+    **dict.fromkeys(("INTERVAL DAY", "INTERVAL DAY TO SECOND"), timedelta()),
     "TIMESTAMP": datetime(1970, 1, 1, tzinfo=UTC),
     "SYMBOL": Symbol(""),
     "ID": Id(""),

@@ -18,7 +18,7 @@ from everview.runtimes.pull.demand import Row
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.functions.patterns import like_regex
 from everview.sources.conditions import decided, negated
-from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
+from everview.types import BINARY, BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
 
 Run = Callable[[Row], Any]
 WIDTHS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}  # digits
@@ -53,7 +53,7 @@ def simple(expression: Expression) -> Run | None:
 
 def plain(type_: Type) -> bool:
     """Whether Python compares values of a type as SQL does, but for NaN."""
-    scalar = type_ in (BOOLEAN, *FLOATS, DATE, TIMESTAMP, STRING, BINARY)
+    scalar = type_ in (BOOLEAN, *FLOATS, DATE, TIMESTAMP, STRING, BINARY, TIME, TIMESTAMP_NTZ)
     return scalar or type_.sql in WIDTHS or isinstance(type_, Decimal)
 
 

@@ -66,7 +66,7 @@ def _later(module: str, name: str) -> Kernel:
 LATER: Final = (
     LaterFamily(
         "bits",
-        "bit_count bit_get factorial bin conv width_bucket bitmap_count",
+        "bit_count bit_get factorial bin conv width_bucket bitmap_of bitmap_or_of bitmap_and_of bitmap_count",
     ),
     LaterFamily(
         "codings",
@@ -110,6 +110,11 @@ LATER: Final = (
         "interval_hours interval_minutes interval_seconds interval_sign multiply_interval divide_interval",
     ),
     LaterFamily(
+        "raising",
+        "raise_error",
+        of_columns=True,
+    ),
+    LaterFamily(
         "statistics",
         "skewness_of kurtosis_of histogram_of",
     ),
@@ -130,7 +135,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "zones",
-        "from_utc_timestamp to_utc_timestamp",
+        "from_utc_timestamp to_utc_timestamp timestamp_in_zone",
         of_columns=True,
     ),
     LaterFamily(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -99,6 +100,31 @@ def _width_bucket(out: Kind, value: Value, low: Value, high: Value, count: Value
     return from_numbers(result, out, unknown if missing is None else unknown | missing)
 
 
+BITMAP: Final = 4096  # bytes of a bitmap
+
+
+def _bitmap(places: list[int | None]) -> bytes:
+    """The bits at these places; the first is the lowest of the first byte."""
+    bits = 0
+    for place in places:
+        if place is not None and not 0 <= place < 8 * BITMAP:
+            raise Failed(f"{place} is no place in a bitmap of {8 * BITMAP:,} bits")
+        bits |= 0 if place is None else 1 << place
+    return bits.to_bytes(BITMAP, "little")
+
+
+def _bitmaps(start: int, met: Callable[[int, int], int]) -> Kernel:
+    """The kernel of several bitmaps put together, beginning with one; short ones end in zeros."""
+
+    def one(bitmaps: list[bytes | None]) -> bytes:
+        bits = start
+        for bitmap in bitmaps:
+            bits = bits if bitmap is None else met(bits, int.from_bytes(bitmap[:BITMAP], "little"))
+        return bits.to_bytes(BITMAP, "little")
+
+    return lambda out, a: each(out, one, a)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "bit_count": _bit_count,
     "bit_get": _bit_get,
@@ -106,5 +132,8 @@ KERNELS: Final[dict[str, Kernel]] = {
     "bin": _bin,
     "conv": _conv,
     "width_bucket": _width_bucket,
+    "bitmap_of": lambda out, a: each(out, _bitmap, a),
+    "bitmap_or_of": _bitmaps(0, int.__or__),
+    "bitmap_and_of": _bitmaps((1 << 8 * BITMAP) - 1, int.__and__),
     "bitmap_count": lambda out, a: each(out, lambda raw: int.from_bytes(raw, "big").bit_count(), a),
 }

@@ -116,7 +116,18 @@ def _shifting(forward: bool) -> Kernel:
     return constant(1, run)
 
 
+def _read(out: Kind, text: Value, zone: Value) -> Any:
+    """Text as a timestamp; one that names no zone is in the given one."""
+    from everview.scalars.text_casts import read_in_zone
+
+    known = zone_of(zone.as_py())
+    if known is None:
+        return Checked(pa.nulls(len(text), out), np.ones(len(text), bool), f"there is no zone {zone.as_py()!r}")
+    return read_in_zone(text, out, lambda shown: shown - known if isinstance(known, int) else _instants(shown, known))
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "from_utc_timestamp": _shifting(forward=True),
     "to_utc_timestamp": _shifting(forward=False),
+    "timestamp_in_zone": constant(1, _read),
 }

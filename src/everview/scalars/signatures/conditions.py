@@ -19,7 +19,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, has_map
+from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, has_map
 
 
 def _compared(name: str, arguments: Arguments) -> Typed:
@@ -88,6 +88,16 @@ def _is_nan(name: str, arguments: Arguments) -> Typed:
     return Typed((a if a.type in FRACTIONS else implicit(a, DOUBLE, name),), BOOLEAN, False)
 
 
+def _assert(name: str, arguments: Arguments) -> Expression:
+    """NULL where a condition is true; elsewhere it raises."""
+    condition = implicit(arguments[0], BOOLEAN, name)
+    message = (
+        implicit(arguments[1], STRING, name) if len(arguments) > 1 else Literal(f"{condition} is not true", STRING)
+    )
+    raised = Call("raise_error", (message,), STRING, True)
+    return Call("if", (condition, Literal(None, STRING), raised), STRING, True)
+
+
 _LOGIC: Final = takes(BOOLEAN, gives=BOOLEAN)
 
 COMPARISONS: Final[Signatures] = family(
@@ -112,4 +122,6 @@ CONDITIONS: Final[Signatures] = family(
     signed("greatest least", 2, None, _least, "two or more", "NULLs are passed over"),
     signed("is_nan", 1, 1, _is_nan, "number", "false for NULL", is_nan="isnan"),
     signed("nanvl", 2, 2, _nanvl, "a, b"),
+    signed("assert_true", 1, 2, _assert, "condition [, message]", "NULL, or it raises and the tick is refused"),
+    signed("raise_error", 1, 1, takes(STRING, gives=STRING, nullable=True), "message", "the tick is refused"),
 )

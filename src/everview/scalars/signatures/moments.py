@@ -10,9 +10,23 @@ from everview.scalars.coercion import FRACTIONS, coerced, implicit, is_number, m
 from everview.scalars.coercion import MOMENTS as INSTANTS
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal
 from everview.scalars.kinds import DAY_TIME, INTERVALS, VOID, YEAR_MONTH
+from everview.scalars.session_zone import UTC, current_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.scalars.signatures.times import on_day
-from everview.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    Struct,
+    Type,
+)
 
 
 def _date_part(name: str, arguments: Arguments) -> Typed:
@@ -133,6 +147,8 @@ def _convert_timezone(name: str, arguments: Arguments) -> Expression:
     type_ = TIMESTAMP_NTZ if moment.type == TIMESTAMP_NTZ else TIMESTAMP
     moment = implicit(moment, type_, name)
     zones = [implicit(zone, STRING, name) for zone in zones]
+    if len(zones) == 1 and type_ == TIMESTAMP_NTZ and current_zone() != UTC:
+        zones = [Literal(current_zone(), STRING), *zones]
     if len(zones) == 2:
         moment = Call("to_utc_timestamp", (moment, zones[0]), type_, moment.nullable or zones[0].nullable)
     return Call("from_utc_timestamp", (moment, zones[-1]), type_, moment.nullable or zones[-1].nullable)
@@ -167,8 +183,18 @@ def _time_bucket(name: str, arguments: Arguments) -> Typed:
     return Typed((width, implicit(moment, TIMESTAMP, name), implicit(origin, TIMESTAMP, name)), TIMESTAMP)
 
 
+def _window_time(name: str, arguments: Arguments) -> Expression:
+    """The last moment of a window: a microsecond before its end."""
+    (window,) = arguments
+    end = next((f for f in window.type.fields if f.name == "end"), None) if isinstance(window.type, Struct) else None
+    if end is None or end.type not in INSTANTS:
+        raise mismatch(name, (window.type,), "it takes a window, as window(…) gives it")
+    ends = Call("get_field", (window, Literal("end", STRING)), end.type, window.nullable or end.nullable)
+    return Call("subtract_time_to", (ends, Literal(1, DAY_TIME)), end.type, ends.nullable)
+
+
 def _zone_of_session(name: str, arguments: Arguments) -> Expression:
-    return Literal("UTC", STRING)
+    return Literal(current_zone(), STRING)
 
 
 _DAY_ZERO: Final = Literal(dt.date(1970, 1, 1), DATE)
@@ -258,7 +284,9 @@ MOMENTS: Final[Signatures] = family(
         _ZONES,
     ),
     signed("convert_timezone", 2, 3, _convert_timezone, "[zone,] zone, timestamp", _ZONES),
-    signed("current_timezone", 0, 0, _zone_of_session, "none", "always UTC"),
+    signed("window_time", 1, 1, _window_time, "window", "its last moment, a microsecond before its end"),
+    signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
+    signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
     signed(
         *("time_bucket", 2, 3, _time_bucket, "literal interval, timestamp [, origin]"),
         "the beginning of its bucket, counted from the origin, 1970 if none is given",

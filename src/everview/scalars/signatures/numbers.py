@@ -38,7 +38,20 @@ from everview.scalars.signatures.rules import (
     widest,
 )
 from everview.scalars.signatures.times import moved_time, product, quotient
-from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, TINYINT, Decimal
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TINYINT,
+    Array,
+    Decimal,
+)
 
 
 def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
@@ -396,5 +409,7 @@ NUMBERS: Final[Signatures] = family(
 BITMAPS: Final[Signatures] = family(
     signed("bitmap_bucket_number", 1, 1, _bucket, "`BIGINT`", "32,768 values to a bucket, the first from 1 on"),
     signed("bitmap_bit_position", 1, 1, _position, "`BIGINT`", "the place in its bucket"),
+    signed("bitmap_of", 1, 1, takes(Array(BIGINT), gives=BINARY)),  # of aggregates
+    signed("bitmap_or_of bitmap_and_of", 1, 1, takes(Array(BINARY), gives=BINARY)),
     signed("bitmap_count", 1, 1, takes(BINARY, gives=BIGINT), "bytes", "how many bits are one", "d"),
 )

@@ -24,6 +24,7 @@ TYPES: Final[Mapping[str, tuple[str, str]]] = {  # by PostgreSQL's name: ours, a
     "varchar": ("STRING", "text"),
     "bool": ("BOOLEAN", "boolean"),
     "date": ("DATE", "date"),
+    "time": ("TIME", "time"),
     "timestamp": ("TIMESTAMP", "timestamp"),
     "timestamptz": ("TIMESTAMP", "timestamptz"),
     "float4": ("FLOAT", "float8"),

@@ -1,0 +1,103 @@
+"""A database in a time zone: what text means, which day and hour an instant is in, and that its directory keeps it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import everview as ev
+from everview.errors import EverviewError
+
+BERLIN = ZoneInfo("Europe/Berlin")
+VIEW = """
+    CREATE MATERIALIZED VIEW v AS SELECT id, CAST(at AS DATE) AS day, hour(at) AS hour, CAST(at AS STRING) AS text,
+        date_trunc('DAY', at) AS begins, at + INTERVAL 1 DAY AS tomorrow, at + INTERVAL 36 HOURS AS later,
+        at + INTERVAL 1 MONTH AS month, CAST(at AS TIMESTAMP_NTZ) AS local, CAST(at AS TIME) AS clock,
+        date_format(at, 'yyyy HH') AS form, CAST(CAST(at AS STRING) AS TIMESTAMP) AS again
+    FROM t
+"""
+
+
+def expected(at: dt.datetime) -> tuple[object, ...]:
+    """What the view has for a moment, by Python's clock of the zone."""
+    local = at.replace(tzinfo=dt.UTC).astimezone(BERLIN)
+
+    def instant(shown: dt.datetime) -> dt.datetime:
+        return shown.replace(tzinfo=BERLIN, fold=0).astimezone(dt.UTC).replace(tzinfo=None)
+
+    plain = local.replace(tzinfo=None, fold=0)
+    midnight = dt.datetime.combine(local.date(), dt.time())
+    tomorrow = instant(plain + dt.timedelta(1))
+    year, month = divmod(local.year * 12 + local.month, 12)
+    days = (dt.date(year + month // 11, (month + 1) % 12 + 1, 1) - dt.timedelta(1)).day
+    next_month = plain.replace(year=year, month=month + 1, day=min(local.day, days))
+    return (
+        *(local.date(), local.hour, str(plain), instant(midnight), tomorrow, tomorrow + dt.timedelta(hours=12)),
+        *(instant(next_month), plain, plain.time(), f"{plain:%Y %H}", instant(plain)),
+    )
+
+
+def test_days_and_hours_are_those_of_the_zone(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    moments = [dt.datetime(2024, 1, 1) + dt.timedelta(minutes=chance.randrange(2 * 366 * 1440)) for _ in range(60)]
+    moments += [dt.datetime(2024, 3, 31, hour, 30) for hour in range(4)]
+    moments += [dt.datetime(2024, 10, 27, hour, 30) for hour in range(4)]
+    db = ev.connect(tmp_path / "state", timezone="Europe/Berlin")
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP)")
+    db.sql(VIEW)
+    with db.transaction() as tx:
+        tx.insert("t", list(enumerate(moments)))
+    db.verify()
+    assert sorted(db.view("v").rows()) == [(number, *expected(at)) for number, at in enumerate(moments)]
+    db.close()
+    with ev.connect(tmp_path / "state") as again:
+        again.sql("DELETE FROM t WHERE id > 0")
+        again.sql("INSERT INTO t VALUES (1, TIMESTAMP'2024-07-01 00:30:00'), (2, '2024-07-01 00:30:00Z')")
+        assert again.sql("SELECT at FROM t WHERE id > 0 ORDER BY id").rows() == [
+            (dt.datetime(2024, 6, 30, 22, 30),),
+            (dt.datetime(2024, 7, 1, 0, 30),),
+        ]
+        assert [row[1] for row in sorted(again.view("v").rows())][1:] == [dt.date(2024, 7, 1)] * 2
+        again.verify()
+        with pytest.raises(EverviewError, match="one time zone"):
+            again.sql("SET TIME ZONE 'UTC'")
+    with pytest.raises(EverviewError, match="is Europe/Berlin, not UTC"):
+        ev.connect(tmp_path / "state", timezone="UTC")
+
+
+def test_moments_that_are_made_and_read_are_in_the_zone() -> None:
+    db = ev.connect(timezone="America/New_York")
+    query = """
+        SELECT unix_timestamp('2024-07-01 00:00:00'), from_unixtime(0), make_timestamp(2024, 1, 1, 0, 0, 0),
+            to_timestamp('2024-07-01', 'yyyy-MM-dd'),
+            TIMESTAMP_NTZ'2024-07-01 00:00:00' = TIMESTAMP'2024-07-01 00:00:00',
+            year(TIMESTAMP'2024-01-01 04:59:00Z'), current_timezone(),
+            convert_timezone('UTC', TIMESTAMP_NTZ'2024-07-01 00:00:00'),
+            TIMESTAMP'2024-03-11 00:00:00' - TIMESTAMP'2024-03-10 00:00:00',
+            current_date() = CAST(now() AS DATE), TRY_CAST('2024-13-01' AS TIMESTAMP)
+    """
+    assert db.sql(query).rows() == [
+        (
+            *(1719806400, "1969-12-31 19:00:00", dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 7, 1, 4), True, 2023),
+            *("America/New_York", dt.datetime(2024, 7, 1, 4), dt.timedelta(1), True, None),
+        )
+    ]
+
+
+def test_generated_columns_and_constraints_are_in_the_zone() -> None:
+    db = ev.connect(timezone="Asia/Tokyo")
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)))")
+    db.sql("INSERT INTO t (id, at) VALUES (1, '2024-01-01 23:00:00Z')")
+    with db.transaction() as tx:
+        tx.insert("t", [{"id": 2, "at": dt.datetime(2024, 1, 1, 23)}])
+    assert db.sql("SELECT day FROM t").rows() == [(dt.date(2024, 1, 2),)] * 2
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/City", "", "+19:00"])
+def test_a_zone_that_there_is_not(zone: str) -> None:
+    with pytest.raises(EverviewError, match="there is no time zone"):
+        ev.connect(timezone=zone)

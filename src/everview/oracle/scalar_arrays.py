@@ -143,6 +143,27 @@ def _of(function: Callable[..., Any]) -> Callable[[Type, list[Type], list[Any]],
     return lambda type_, types, values: function(*values)
 
 
+def _bitmap(positions: list[int | None]) -> bytes:
+    bits = bytearray(4096)
+    for position in positions:
+        if position is not None and not 0 <= position < 32768:
+            raise NoValue("no such bit")
+        if position is not None:
+            bits[position // 8] |= 1 << position % 8
+    return bytes(bits)
+
+
+def _bitmaps(first: int, both: Callable[[int, int], int]) -> Callable[[list[bytes | None]], bytes]:
+    def run(bitmaps: list[bytes | None]) -> bytes:
+        bits = [first] * 4096
+        for raw in bitmaps:
+            if raw is not None:
+                bits = [both(a, b) for a, b in zip(bits, raw.ljust(4096, b"\0"), strict=False)]
+        return bytes(bits)
+
+    return run
+
+
 ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "array_append": _of(lambda items, element: None if items is None else [*items, element]),
     "array_prepend": _of(lambda items, element: None if items is None else [element, *items]),
@@ -165,5 +186,8 @@ ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "skewness_of": _of(_standardized(3)),
     "kurtosis_of": _of(_standardized(4)),
     "histogram_of": _of(_histogram),
+    "bitmap_of": _of(_bitmap),
+    "bitmap_or_of": _of(_bitmaps(0, lambda a, b: a | b)),
+    "bitmap_and_of": _of(_bitmaps(255, lambda a, b: a & b)),
 }
 SEES_NULL: Final = ("array_append", "array_prepend", "array_insert", "array_repeat")

@@ -14,7 +14,7 @@ from everview.frontends.sql.written import SqlCall
 from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, cast, coerced, implicit, is_number, literal
 from everview.scalars.expressions import AggregateCall, Expression, Literal
-from everview.types import DOUBLE, Array, Field, Struct
+from everview.types import BIGINT, BINARY, DOUBLE, Array, Field, Struct, Type
 
 Aggregating = Callable[..., AggregateCall]
 Formula = Callable[[Aggregating, list[Expression]], Expression]
@@ -134,6 +134,13 @@ def _shape(aggregating: Aggregating, given: list[Expression]) -> Expression:
     return call("schema_of_variants", aggregating("collect_list", given[0]))
 
 
+def _bitmap(function: str, of: Type) -> tuple[int, Formula]:
+    def formula(aggregating: Aggregating, given: list[Expression]) -> Expression:
+        return call(function, aggregating("collect_list", implicit(given[0], of, function)))
+
+    return 1, formula
+
+
 FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
     "corr": _paired(_corr),
     "regr_count": _paired(lambda pair: pair.count),
@@ -150,4 +157,7 @@ FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
     "histogram_numeric": (2, _histogram),
     "collect_union": (1, _union),
     "schema_of_variant_agg": (1, _shape),
+    "bitmap_construct_agg": _bitmap("bitmap_of", BIGINT),
+    "bitmap_or_agg": _bitmap("bitmap_or_of", BINARY),
+    "bitmap_and_agg": _bitmap("bitmap_and_of", BINARY),
 }

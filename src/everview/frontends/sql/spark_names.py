@@ -67,11 +67,6 @@ LACKING: Final = (
         "a view has the same answer in every session; give the value as a column",
         "current_catalog current_database current_path current_schema current_user session_user user version",
     ),
-    Lacking("a row that must not be there is refused by CHECK, or by the application", "assert_true raise_error"),
-    Lacking(
-        "use count(DISTINCT x), or bit_or and bit_and of BIGINT",
-        "bitmap_and_agg bitmap_construct_agg bitmap_or_agg",
-    ),
     Lacking("group by window(…), or by time_bucket(INTERVAL …, t)", "session_window window window_time"),
     Lacking(
         "functions of functions take a Python function's place: make one known by @ev.function",

@@ -66,7 +66,11 @@ def _later(module: str, name: str) -> Kernel:
 LATER: Final = (
     LaterFamily(
         "bits",
-        "bit_count bit_get factorial bin conv width_bucket bitmap_count",
+        "bit_count bit_get factorial bin conv width_bucket bitmap_count bitmap_of bitmap_or_of bitmap_and_of",
+    ),
+    LaterFamily(
+        "raising",
+        "assert_true raise_error",
     ),
     LaterFamily(
         "codings",
@@ -129,7 +133,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "json_text",
-        "from_json get_json_object json_member json_array_length json_object_keys to_json",
+        "from_json get_json_object json_part json_member json_array_length json_object_keys to_json",
         of_columns=True,
     ),
 )

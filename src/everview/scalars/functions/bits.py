@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -99,6 +102,29 @@ def _width_bucket(out: Kind, value: Value, low: Value, high: Value, count: Value
     return from_numbers(result, out, unknown if missing is None else unknown | missing)
 
 
+_BITMAP: Final = 4096  # bytes
+
+
+def _bitmap(positions: list[int | None]) -> bytes:
+    """The bitmap with ones at some positions."""
+    known = [position for position in positions if position is not None]
+    if any(not 0 <= position < 8 * _BITMAP for position in known):
+        raise Failed(f"the bits of a bitmap are numbered from 0 to {8 * _BITMAP - 1}")
+    return sum(1 << position for position in {*known}).to_bytes(_BITMAP, "little")
+
+
+def _merged(both: Callable[[int, int], int], first: int) -> Callable[[list[bytes | None]], bytes]:
+    def run(bitmaps: list[bytes | None]) -> bytes:
+        known = [int.from_bytes(raw[:_BITMAP], "little") for raw in bitmaps if raw is not None]
+        return reduce(both, known, first).to_bytes(_BITMAP, "little")
+
+    return run
+
+
+_OR: Final = _merged(operator.or_, 0)
+_AND: Final = _merged(operator.and_, (1 << 8 * _BITMAP) - 1)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "bit_count": _bit_count,
     "bit_get": _bit_get,
@@ -107,4 +133,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "conv": _conv,
     "width_bucket": _width_bucket,
     "bitmap_count": lambda out, a: each(out, lambda raw: int.from_bytes(raw, "big").bit_count(), a),
+    "bitmap_of": lambda out, a: each(out, _bitmap, a),
+    "bitmap_or_of": lambda out, a: each(out, _OR, a),
+    "bitmap_and_of": lambda out, a: each(out, _AND, a),
 }

@@ -19,7 +19,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, has_map
+from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, has_map
 
 
 def _compared(name: str, arguments: Arguments) -> Typed:
@@ -88,6 +88,12 @@ def _is_nan(name: str, arguments: Arguments) -> Typed:
     return Typed((a if a.type in FRACTIONS else implicit(a, DOUBLE, name),), BOOLEAN, False)
 
 
+def _assert(name: str, arguments: Arguments) -> Typed:
+    condition, *message = arguments
+    said = implicit(message[0], STRING, name) if message else Literal("the condition is not true", STRING)
+    return Typed((implicit(condition, BOOLEAN, name), said), STRING, True)
+
+
 _LOGIC: Final = takes(BOOLEAN, gives=BOOLEAN)
 
 COMPARISONS: Final[Signatures] = family(
@@ -112,4 +118,6 @@ CONDITIONS: Final[Signatures] = family(
     signed("greatest least", 2, None, _least, "two or more", "NULLs are passed over"),
     signed("is_nan", 1, 1, _is_nan, "number", "false for NULL", is_nan="isnan"),
     signed("nanvl", 2, 2, _nanvl, "a, b"),
+    signed("assert_true", 1, 2, _assert, "condition [, message]", "NULL, or raises where it is not true"),
+    signed("raise_error", 1, 1, takes(STRING, gives=STRING, nullable=True), "message", "raises in every row"),
 )

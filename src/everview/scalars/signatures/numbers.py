@@ -36,7 +36,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Decimal
+from everview.types import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TINYINT, Array, Decimal
 
 
 def _number_pair(name: str, a: Expression, b: Expression) -> tuple[Expression, Expression]:
@@ -380,5 +380,8 @@ NUMBERS: Final[Signatures] = family(
 BITMAPS: Final[Signatures] = family(
     signed("bitmap_bucket_number", 1, 1, _bucket, "`BIGINT`", "32,768 values to a bucket, the first from 1 on"),
     signed("bitmap_bit_position", 1, 1, _position, "`BIGINT`", "the place in its bucket"),
+    # of aggregates of bitmaps
+    signed("bitmap_of", 1, 1, takes(Array(BIGINT), gives=BINARY)),
+    signed("bitmap_or_of bitmap_and_of", 1, 1, takes(Array(BINARY), gives=BINARY)),
     signed("bitmap_count", 1, 1, takes(BINARY, gives=BIGINT), "bytes", "how many bits are one", "d"),
 )

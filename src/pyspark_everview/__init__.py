@@ -253,8 +253,11 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     import pyarrow as pa
 
     from everview.errors import SchemaError
-    from everview.types import ID
+    from everview.codes.spark_variants import VARIANT_STRUCT
+    from everview.types import ID, VARIANT
 
+    if field.type == VARIANT:
+        return pa.field(field.name, VARIANT_STRUCT, nullable=field.nullable)
     if field.type != ID and _foreign(field.type):
         hint = f"read the other columns through a view that leaves {field.name} out, or gives it a type of SQL"
         raise SchemaError(f"Spark has no type for column {field.name} of view {view}: {field.type.sql}", hint=hint)
@@ -271,8 +274,11 @@ def _foreign(type_: Any) -> bool:
 def _shown(field: Field, column: Any) -> Any:
     import pyarrow as pa
 
-    from everview.types import ID, Id
+    from everview.codes.spark_variants import in_parts
+    from everview.types import ID, VARIANT, Id
 
+    if field.type == VARIANT:
+        return in_parts(column)
     if field.type != ID:
         return column
     return pa.array([None if raw is None else str(Id(raw)) for raw in column.to_pylist()], pa.string())

@@ -22,6 +22,7 @@ from everview.blocks import Closing
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
+from everview.codes.spark_variants import as_spark
 from everview.errors import DatalogError, EdnError, PipelineError
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.plans import named_plan as edn_plan
@@ -371,7 +372,7 @@ class Pipeline(Closing):
         with self._lock:
             view = self._state.engine().run.view(name)
             if len(view.contents()) <= FEW:
-                return self.spark.createDataFrame(view.to_arrow())
+                return self.spark.createDataFrame(as_spark(view.to_arrow()))
             return read_view(self.spark, self.path, name, epoch=self.epoch)
 
     @in_our_words()
@@ -389,7 +390,7 @@ class Pipeline(Closing):
         with self._lock:
             self._sources.require(name)
             contents = self._state.engine().contents(name)
-            return self.spark.createDataFrame(contents.to_arrow().drop_columns("_weight"))
+            return self.spark.createDataFrame(as_spark(contents.to_arrow().drop_columns("_weight")))
 
     @in_our_words()
     def changes(self, name: str, since: int | None = None, until: int | None = None) -> DataFrame:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 
+from everview.codes.spark_variants import as_spark
 from everview.errors import SinkError
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
@@ -218,9 +219,9 @@ def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: B
     elif not len(changes):
         return
     elif spec.table is not None:
-        _insert(spark, spec, spark.createDataFrame(table), epoch)
+        _insert(spark, spec, spark.createDataFrame(as_spark(table)), epoch)
     else:
-        _write_by_spark(spark.createDataFrame(table), spec, epoch)
+        _write_by_spark(spark.createDataFrame(as_spark(table)), spec, epoch)
 
 
 def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents) -> None:
@@ -232,7 +233,7 @@ def _deliver_snapshot(spark: SparkSession, spec: SinkSpec, epoch: int, changes: 
     if not len(changes):
         return
     rows = contents()
-    frame = spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+    frame = spark.createDataFrame(as_spark(rows)) if isinstance(rows, pa.Table) else rows
     if spec.table is not None:
         _insert(spark, spec, frame, None)
     else:

@@ -259,9 +259,12 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     """A column as Spark has it: ids become text, and other types that Spark does not have are refused."""
     import pyarrow as pa
 
+    from everview.codes.spark_variants import VARIANT_STRUCT
     from everview.errors import SchemaError
-    from everview.types import ID, TIME
+    from everview.types import ID, TIME, VARIANT
 
+    if field.type == VARIANT:
+        return pa.field(field.name, VARIANT_STRUCT, nullable=field.nullable)
     if field.type != ID and _foreign(field.type):
         hint = f"read the other columns through a view that leaves {field.name} out, or gives it a type of SQL"
         raise SchemaError(f"Spark has no type for column {field.name} of view {view}: {field.type.sql}", hint=hint)
@@ -279,10 +282,13 @@ def _foreign(type_: Any) -> bool:
 def _shown(field: Field, column: Any) -> Any:
     import pyarrow as pa
 
-    from everview.types import ID, TIME, Id
+    from everview.codes.spark_variants import in_parts
+    from everview.types import ID, TIME, VARIANT, Id
 
     if field.type == TIME:
         return column.cast(pa.time64("ns"))
+    if field.type == VARIANT:
+        return in_parts(column)
     if field.type != ID:
         return column
     return pa.array([None if raw is None else str(Id(raw)) for raw in column.to_pylist()], pa.string())

@@ -216,6 +216,11 @@ TRIED: dict[str, Tried] = {
     **each(("variant_set", "try_variant_set"), [*((V, path, T) for path in PATHS), (V, "$.a.b", V, B)]),
     "variant_delete": [(V, "$.a", "$['a b']"), (V, None, "$[0]"), (V, "$.a[0].b")],
     "variant_strip_nulls": [(V,), (V, B)],
+    "json_part": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]")],
+    "assert_true": [(B,), (B, T), (True, "x")],
+    "raise_error": [("x",), (T,)],
+    "bitmap_of": [(parse_type("array<smallint>"),), (A,)],
+    **each(("bitmap_or_of", "bitmap_and_of"), [(parse_type("array<binary>"),)]),
     "json_member": [(text, name) for text in JSONS for name in ("a", "b", "a b")],
     "from_csv": [
         (text, "a INT, b STRING, c DOUBLE")

@@ -70,7 +70,7 @@ def _steps(path: str) -> list[str | int] | None:
     return steps
 
 
-def _get(text: str, path: str) -> str | None:
+def _get(text: str, path: str, quotes: bool = False) -> str | None:
     steps, (value, good) = _steps(path), _read(text)
     if steps is None or not good:
         return None
@@ -84,7 +84,7 @@ def _get(text: str, path: str) -> str | None:
             if not found or found[0] is None:
                 return None
             value = found[0]
-    return value if isinstance(value, str) else _text(value)
+    return value if isinstance(value, str) and not quotes else _text(value)
 
 
 def _text(value: Any) -> str:
@@ -202,6 +202,7 @@ def _member(text: str, name: str) -> str | None:
 
 JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "get_json_object": lambda type_, types, values: _get(*values),
+    "json_part": lambda type_, types, values: _get(*values, quotes=True),
     "json_array_length": lambda type_, types, values: _length(*values),
     "json_object_keys": lambda type_, types, values: _keys(*values),
     "json_member": lambda type_, types, values: _member(*values),

@@ -281,10 +281,6 @@ def _together(bitmaps: list[bytes | None], start: int, met: Callable[[int, int],
     return bytes(octets)
 
 
-def _raised(message: str) -> Any:
-    raise NoValue(message)
-
-
 NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "add": _typed(lambda a, b: a + b),
     "subtract": _typed(lambda a, b: a - b),
@@ -336,7 +332,6 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "bitmap_of": plain(_bitmap),
     "bitmap_or_of": plain(lambda maps: _together(maps, 0, lambda a, b: a | b)),
     "bitmap_and_of": plain(lambda maps: _together(maps, 255, lambda a, b: a & b)),
-    "raise_error": plain(_raised),
     "bitmap_count": plain(lambda raw: sum(bin(byte).count("1") for byte in raw)),
     "pow": _float(_pow),
     "sign": _float(_sign),

@@ -170,6 +170,11 @@ def _call(expression: Call, values: list[Any]) -> Any:
     return _outward(value, expression.type) if expression.type in DURATIONS else value
 
 
+def _raised(type_: Type, types: list[Type], values: list[Any]) -> None:
+    if len(values) == 1 or values[0] is not True:
+        raise NoValue(str(values[-1]))
+
+
 def _is_one_row(count: int) -> bool:
     if count > 1:
         raise NoValue("a subquery that is used as a value gave several rows")
@@ -304,6 +309,8 @@ def _of_array(largest: bool) -> Callable[..., Any]:
 
 FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "is_one_row": plain(_is_one_row),
+    "assert_true": _raised,
+    "raise_error": _raised,
     **NUMBERS,
     "equal": _comparing(lambda c: c == 0),
     "not_equal": _comparing(lambda c: c != 0),
@@ -347,7 +354,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
 _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
-        *("named_struct", "map"),
+        *("named_struct", "map", "assert_true", "raise_error"),
         *("concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
         *scalar_arrays.SEES_NULL,
         *SEES_NULL,

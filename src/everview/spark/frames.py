@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from everview.codes.spark_variants import as_spark
 from everview.types import DAY, TIME, TIMESTAMP_NTZ, YEAR_MONTH, Field, Schema
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _MADE: Final = (YEAR_MONTH, DAY, TIMESTAMP_NTZ)  # types that Spark makes of oth
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The frame of a table: times of day in Spark's nanoseconds, intervals of months and days, and local timestamps."""
     schema = Schema.from_arrow(table.schema)
-    frame = spark.createDataFrame(_as_spark_reads(table, schema))
+    frame = spark.createDataFrame(as_spark(_as_spark_reads(table, schema)))
     made = {f.name: _made(f) for f in schema if f.type in _MADE}
     return frame.withColumns(made) if made else frame
 

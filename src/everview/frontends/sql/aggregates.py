@@ -95,9 +95,8 @@ def made_of(written: SqlCall, site: Site) -> BoundAggregate:
         made = replace(made, arguments=tuple(group_key(a, written.node, site.context) for a in made.arguments))
         return replace(made, filter=_both(kept, made.filter))
     compared = made.arguments if made.distinct or made.function in ("min", "max", "mode") else made.arguments[1:]
-    refuse_unordered(
-        (a.type for a in (*compared, *(e for e, _ in made.order))), f"{written.name} of", written.node, site.context
-    )
+    keys = [key for key, _ in made.order] if written.order else []
+    refuse_unordered((a.type for a in (*compared, *keys)), f"{written.name} of", written.node, site.context)
     return replace(made, filter=_both(kept, made.filter))
 
 

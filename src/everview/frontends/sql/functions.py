@@ -98,8 +98,35 @@ def function(node: exp.Expr, site: Site) -> Expression:
     return _in_spark(node, site)
 
 
+# The parameters of functions that Spark lets be given by name.
+PARAMETERS: dict[str, tuple[str, ...]] = {"mask": ("str", "upperchar", "lowerchar", "digitchar", "otherchar")}
+_MARKS = ("X", "x", "n", None)  # of mask, where none are given
+
+
+def _in_places(name: str, arguments: list[exp.Expr], site: Site) -> list[exp.Expr]:
+    """The arguments by place, of which some were given by name: those between that are not given have their default."""
+    named = [part for part in arguments if isinstance(part, exp.Kwarg)]
+    if not named or name not in PARAMETERS:
+        return arguments
+    known = PARAMETERS[name]
+    places: dict[str, exp.Expr] = dict(zip(known, arguments[: -len(named)], strict=False))
+    for part in named:
+        parameter = part.this.name.lower()
+        if parameter not in known or parameter in places:
+            what = "twice" if parameter in places else f"that {name} does not have"
+            raise site.context.error(
+                f'the argument "{short(part.this.name)}" {what}', part, f"it has {', '.join(known)}"
+            )
+        places[parameter] = part.expression
+    if known[0] not in places:
+        raise site.context.error(f"{name} of what?", named[0], f"give {known[0]}")
+    texts = (exp.Null() if mark is None else exp.Literal.string(mark) for mark in _MARKS)
+    return [places.get(parameter, default) for parameter, default in zip(known, (exp.Null(), *texts), strict=True)]
+
+
 def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """Bind a call by its name in Spark."""
+    arguments = _in_places(name, arguments, site)
     special = SPECIAL.get(name)
     if special is not None:
         return special(arguments, node, site)
@@ -151,7 +178,7 @@ def _row_value(node: exp.Tuple, site: Site) -> Expression:
 
 @handles(exp.Kwarg, args="*")
 def _by_name(node: exp.Kwarg, site: Site) -> Expression:
-    hint = "give it by its place; functions that CREATE FUNCTION makes take arguments by name"
+    hint = "give it by its place; mask, generators and functions that CREATE FUNCTION makes take arguments by name"
     raise site.context.unsupported(f'the argument "{short(node.this.name)}" by name', node, hint)
 
 
@@ -413,6 +440,31 @@ def _key(index: Expression, node: exp.Bracket) -> Expression:
     if isinstance(index, Literal) and type(index.value) is int and offset:
         return literal(index.value + offset)
     return index
+
+
+@handles(exp.ToMap)
+def _written_map(node: exp.ToMap, site: Site) -> Expression:
+    """``MAP {'a': 1}`` of DuckDB; sqlglot reads brackets that follow as a part of what is inside."""
+    if isinstance(node.this, exp.Bracket) and isinstance(node.this.this, exp.Struct):
+        outside = node.this.copy()
+        outside.set("this", exp.ToMap(this=node.this.this.copy()))
+        return expression(outside, site)
+    if not isinstance(node.this, exp.Struct):
+        raise site.context.unsupported(f"the map {node.sql('duckdb')[:60]}", node, "write MAP {'a': 1}")
+    pairs = [(part.this, part.expression) for part in node.this.expressions]
+    return call("map", *(expression(part, site) for pair in pairs for part in pair))
+
+
+@handles(exp.JSONExtract, exp.JSONExtractScalar, args="*")
+def _json_part(node: exp.Expr, site: Site) -> Expression:
+    """``j -> 'a'``, which is JSON, and ``j ->> 'a'``, which is text."""
+    if not isinstance(node.expression, (exp.JSONPath, exp.Literal)):
+        raise site.context.unsupported("a path that is no literal", node, "write it as in j -> '$.a[0]'")
+    path = (
+        node.expression.sql("spark").strip("'") if isinstance(node.expression, exp.JSONPath) else node.expression.name
+    )
+    name = "get_json_object" if isinstance(node, exp.JSONExtractScalar) else "json_part"
+    return call(name, expression(node.this, site), literal(path))
 
 
 @handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")

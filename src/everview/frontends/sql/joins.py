@@ -25,6 +25,7 @@ else:
     asof = Later("everview.frontends.sql.asof")
 
 MOST_JOINS = 100
+NUMBERED = "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
 
 
 def joined_all(rows: NamedRows, joins: list[exp.Join], context: QueryContext) -> NamedRows:
@@ -49,6 +50,8 @@ def _join(left: NamedRows, node: exp.Join, context: QueryContext) -> NamedRows:
         from everview.frontends.sql.sources import relation_of
 
         right = relation_of(node.this, context, left)
+        if str(node.args.get("method") or "").upper() == "POSITIONAL":
+            raise context.unsupported("POSITIONAL JOIN", node, NUMBERED)
         if str(node.args.get("method") or "").upper() == "ASOF":
             return NamedRows(*asof.joined(left, right, node, context))
         return _joined(left, right, node, context)

@@ -14,7 +14,7 @@ from everview.errors import EverviewError, SqlError, UnknownName
 from everview.plan.node import Plan
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Column, Expression, Outer, rewritten
-from everview.types import Struct, unknown_name
+from everview.types import STRING, MapType, Struct, unknown_name
 
 MOST_SHOWN = 30  # names in a hint
 LONGEST = 60  # characters of a name in a message
@@ -185,6 +185,9 @@ def _reread(v: Visible, plan: Plan, by: int) -> Visible:
 def _fields(expression: Expression, parts: tuple[str, ...]) -> Expression:
     for part in parts:
         type_ = expression.type
+        if isinstance(type_, MapType) and type_.key == STRING:
+            expression = call("element_at", expression, literal(part))
+            continue
         names = [f.name for f in type_.fields] if isinstance(type_, Struct) else []
         place = next((i for i, name in enumerate(names) if fold(name) == fold(part)), None)
         if place is None:

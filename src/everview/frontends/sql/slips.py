@@ -25,7 +25,7 @@ CLAUSES: Final = (
 CREATED: Final = ("TABLE", "VIEW", "MATERIALIZED", "OR", "TEMPORARY")
 TYPES: Final = (
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BINARY", "DATE",
-    "TIMESTAMP", "ARRAY", "STRUCT", "TIME", "TIMESTAMP_NTZ", "INTERVAL",
+    "TIMESTAMP", "ARRAY", "STRUCT", "TIME", "TIMESTAMP_NTZ", "INTERVAL", "MAP", "VARIANT",
 )  # fmt: skip
 OURS: Final = "there are SELECT, INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, CREATE VIEW, DROP and EXPLAIN"
 INSTEAD: Final = {  # what to do for statements of other databases
@@ -132,6 +132,18 @@ def _outer_join(words: FailedTokens) -> Slip | None:
     return None
 
 
+def _positional_join(words: FailedTokens) -> Slip | None:
+    """t POSITIONAL JOIN u, where the word would be another name of t."""
+    for place in range(2, len(words.tokens) - 1):
+        if words.word(place) == "POSITIONAL" and words.word(place + 1) == "JOIN" and words.word(place - 1) != "AS":
+            if words.written(place)[0] not in '`"':
+                hint = (
+                    "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
+                )
+                return words.slip(place, "POSITIONAL JOIN is not supported", hint)
+    return None
+
+
 def _misplaced_clause(words: FailedTokens) -> Slip | None:
     """A clause after another clause it must precede, as WHERE after GROUP BY."""
     ranks = [(0, "")]
@@ -165,7 +177,7 @@ def _is_clause(words: FailedTokens, place: int) -> bool:
     return words.kind(place - 1) in _ENDS and (after in _BEGINS or words.word(place + 1) in ("NOT", "EXISTS", "CASE"))
 
 
-_LENIENT: Final = (_round_quotes, _limit_of_two, _outer_join, _misplaced_clause)
+_LENIENT: Final = (_round_quotes, _limit_of_two, _outer_join, _positional_join, _misplaced_clause)
 
 
 # -- one function for each slip

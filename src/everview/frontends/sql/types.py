@@ -66,6 +66,7 @@ TYPES: dict[Any, Type] = {
     D.BINARY: BINARY,
     D.VARBINARY: BINARY,
     D.VARIANT: VARIANT,
+    D.JSON: STRING,
     # Unsigned and wider integers of other dialects, in what holds them.
     D.UTINYINT: SMALLINT,
     D.USMALLINT: INTEGER,

@@ -131,6 +131,7 @@ def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tu
 RANKING = ("rank", "dense_rank", "percent_rank")
 _COUNTS = {
     "lag": (1, 3), "lead": (1, 3), "ntile": (1, 1), "nth_value": (2, 2),
+    **dict.fromkeys(("rank", "dense_rank", "percent_rank"), (0, 9)),  # in Spark arguments say nothing
     **dict.fromkeys(("first_value", "last_value", "first", "last", "any_value"), (1, 2)),
 }  # fmt: skip
 

@@ -111,7 +111,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "raising",
-        "raise_error",
+        "assert_true raise_error",
         of_columns=True,
     ),
     LaterFamily(
@@ -140,7 +140,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "json_text",
-        "from_json get_json_object json_member json_array_length json_object_keys to_json",
+        "from_json get_json_object json_part json_member json_array_length json_object_keys to_json",
         of_columns=True,
     ),
 )

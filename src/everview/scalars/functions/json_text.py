@@ -62,12 +62,15 @@ def _steps(path: str) -> tuple[str | int, ...] | None:
     return tuple(steps)
 
 
-def _get(out: Kind, a: Value, path: Value) -> Any:
-    steps = _steps(path.as_py())
-    return pa.nulls(len(a), out) if steps is None else each(out, lambda text: _part(text, steps), a)
+def _get(quotes: bool) -> Kernel:
+    def run(out: Kind, a: Value, path: Value) -> Any:
+        steps = _steps(path.as_py())
+        return pa.nulls(len(a), out) if steps is None else each(out, lambda text: _part(text, steps, quotes), a)
+
+    return run
 
 
-def _part(text: str, steps: tuple[str | int, ...]) -> str | None:
+def _part(text: str, steps: tuple[str | int, ...], quotes: bool) -> str | None:
     try:
         value = _read(text)
     except (ValueError, RecursionError):
@@ -82,7 +85,7 @@ def _part(text: str, steps: tuple[str | int, ...]) -> str | None:
             value = value[step]
         else:
             return None
-    return value if isinstance(value, str) else _compact(value)
+    return value if isinstance(value, str) and not quotes else _compact(value)
 
 
 def _compact(value: Any) -> str:
@@ -277,7 +280,8 @@ def _member(text: str, name: str) -> str | None:
 
 KERNELS: Final[dict[str, Kernel]] = {
     "from_json": _from_json,
-    "get_json_object": constant(1, _get),
+    "get_json_object": constant(1, _get(quotes=False)),
+    "json_part": constant(1, _get(quotes=True)),
     "json_member": lambda out, a, name: each(out, _member, a, name),
     "json_array_length": lambda out, a: each(out, _length, a),
     "json_object_keys": lambda out, a: each(out, _keys, a),

@@ -1,4 +1,4 @@
-"""Functions that fail on purpose."""
+"""Functions that fail: where a condition is not true, and in every row."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, nulls
+from everview.scalars.functions.kernel import Checked, Kernel, Kind, Mask, Value, length, truth, whole
 
 
-def _raise(out: Kind, message: Value) -> Any:
-    """Fail with a message, on every row where there is one."""
-    missing = nulls(message)
-    failed = np.ones(len(message), bool) if missing is None else ~missing
+def _raised(out: Kind, failed: Mask, message: Value) -> Any:
+    rows = len(failed)
+    nothing = pa.nulls(rows, out)
     if not failed.any():
-        return pa.nulls(len(message), out)
-    return Checked(pa.nulls(len(message), out), failed, str(message[int(np.argmax(failed))].as_py()))
+        return nothing
+    said = whole(message, rows)[int(np.argmax(failed))].as_py()
+    return Checked(nothing, failed, "NULL" if said is None else said)
 
 
-KERNELS: Final[dict[str, Kernel]] = {"raise_error": _raise}
+def _assert_true(out: Kind, condition: Value, message: Value) -> Any:
+    rows = length((condition, message))
+    return _raised(out, ~truth(whole(condition, rows)), message)
+
+
+def _raise_error(out: Kind, message: Value) -> Any:
+    return _raised(out, np.ones(length((message,)), bool), message)
+
+
+KERNELS: Final[dict[str, Kernel]] = {"assert_true": _assert_true, "raise_error": _raise_error}

@@ -89,9 +89,11 @@ def _flat(name: str, arguments: Arguments) -> Typed:
     return Typed(arguments, inner, True)
 
 
-def _member(name: str, arguments: Arguments) -> Typed:
-    """``get_field(struct, 'name')``."""
+def _member(name: str, arguments: Arguments) -> Typed | Expression:
+    """``get_field(struct, 'name')``; of a map the value of a key."""
     value, field = arguments
+    if isinstance(value.type, MapType) and value.type.key == STRING:
+        return element_of_map(name, arguments)
     if not isinstance(value.type, Struct) or not isinstance(field, Literal):
         raise mismatch(name, (value.type,), "it takes a struct and the name of a field")
     member = next((f for f in value.type.fields if f.name.lower() == str(field.value).lower()), None)

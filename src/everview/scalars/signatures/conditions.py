@@ -88,14 +88,11 @@ def _is_nan(name: str, arguments: Arguments) -> Typed:
     return Typed((a if a.type in FRACTIONS else implicit(a, DOUBLE, name),), BOOLEAN, False)
 
 
-def _assert(name: str, arguments: Arguments) -> Expression:
+def _assert(name: str, arguments: Arguments) -> Typed:
     """NULL where a condition is true; elsewhere it raises."""
-    condition = implicit(arguments[0], BOOLEAN, name)
-    message = (
-        implicit(arguments[1], STRING, name) if len(arguments) > 1 else Literal(f"{condition} is not true", STRING)
-    )
-    raised = Call("raise_error", (message,), STRING, True)
-    return Call("if", (condition, Literal(None, STRING), raised), STRING, True)
+    condition, *message = arguments
+    said = implicit(message[0], STRING, name) if message else Literal(f"{condition} is not true", STRING)
+    return Typed((implicit(condition, BOOLEAN, name), said), STRING, True)
 
 
 _LOGIC: Final = takes(BOOLEAN, gives=BOOLEAN)

@@ -252,6 +252,7 @@ JSON: Final[Signatures] = family(
         *("to_json", 1, 1, _to_json_or_variant, "struct, array, map or variant"),
         *("without fields that are NULL; no options", "d"),
     ),
+    signed("json_part", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of ``->``
     signed("json_member", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of json_tuple
     signed("schema_of_json", 1, 1, _schema_of(json_schema), "literal text", "the schema that from_json takes", "d"),
     signed("schema_of_csv", 1, 1, _schema_of(csv_schema), "literal text", "the schema that from_csv takes", "d"),

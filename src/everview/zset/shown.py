@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -62,6 +62,9 @@ def has_moments(schema: Schema) -> bool:
 @dataclass(frozen=True, eq=False, slots=True, repr=False)
 class ShownBatch(Batch):
     """A batch with timestamps, as a change or contents of a view: it iterates as SQL shows rows."""
+
+    def __iter__(self) -> Iterator[tuple[Row, int]]:
+        return zip(self.elements(), self.weights.tolist(), strict=True)
 
     def elements(self) -> list[Row]:
         """The different rows as Python tuples."""

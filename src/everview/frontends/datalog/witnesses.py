@@ -41,7 +41,7 @@ def with_witnesses(rule: Rule) -> Rule:
 
 
 def _body(body: tuple[BodyLiteral, ...], elsewhere: set[str], names: Iterator[str]) -> tuple[BodyLiteral, ...]:
-    known = bound_by(body)
+    known = _known(body)
     made: list[BodyLiteral] = []
     for literal in body:
         read = elsewhere | set(variables(*(other for other in body if other is not literal)))
@@ -50,10 +50,16 @@ def _body(body: tuple[BodyLiteral, ...], elsewhere: set[str], names: Iterator[st
             continue
         made.append(literal)
         for term in list(aggregates(literal)):
-            witnesses = (read & set(all_variables(*(term.body or ())))) - known
+            witnesses = (read & _known(term.body or ())) - known
             if term.function in OF_ONE_ROW and len(term.arguments) == 1 and term.body and witnesses:
                 made[-1:] = _looked_up(made[-1], term, witnesses, read | known, names)
     return tuple(made)
+
+
+def _known(body: tuple[BodyLiteral, ...]) -> frozenset[str]:
+    """The variables that a body binds, also those that all alternatives of it bind."""
+    branches = [map(_known, literal.branches) for literal in body if isinstance(literal, Either)]
+    return bound_by(body, frozenset(name for each in branches for name in frozenset.intersection(*each)))
 
 
 def _looked_up(

@@ -13,11 +13,12 @@ STRING
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from everview.errors import DatalogError, TypeMismatch
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression
-from everview.types import BINARY, STRING
+from everview.types import BINARY, COMPOSITE, STRING
 
 BITS = 256
 
@@ -41,10 +42,10 @@ def _text(relation: str, name: str, column: Expression) -> Expression:
     """A value as text, different for different values of its type."""
     if column.type == STRING:
         return column
-    try:
-        return call("hex", column) if column.type == BINARY else cast(column, STRING)
-    except TypeMismatch:
-        raise DatalogError(
-            f"{relation} has no content ids: its attribute {name} is of type {column.type}",
-            hint="numbers, text, truth values, dates, timestamps and bytes have; leave the binding out",
-        ) from None
+    if not isinstance(column.type, COMPOSITE):  # whose texts may be the same for different values
+        with suppress(TypeMismatch):
+            return call("hex", column) if column.type == BINARY else cast(column, STRING)
+    raise DatalogError(
+        f"{relation} has no content ids: its attribute {name} is of type {column.type}",
+        hint="numbers, text, truth values, dates, timestamps and bytes have; leave the binding out",
+    )

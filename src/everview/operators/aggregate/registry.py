@@ -317,9 +317,6 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     ),
     AggregateFunction("skewness", "", "derived", "numbers", sql="skewness", says=_READ_WHOLE),
     AggregateFunction("kurtosis", "", "derived", "numbers", sql="kurtosis", says=_READ_WHOLE),
-    AggregateFunction("bitmap_construct_agg", "", "derived", sql="bitmap_construct_agg", says=_READ_WHOLE),
-    AggregateFunction("bitmap_or_agg", "", "derived", sql="bitmap_or_agg", says=_READ_WHOLE),
-    AggregateFunction("bitmap_and_agg", "", "derived", sql="bitmap_and_agg", says=_READ_WHOLE),
     AggregateFunction("schema_of_variant_agg", "", "derived", sql="schema_of_variant_agg", says=_READ_WHOLE),
     AggregateFunction(
         "histogram_numeric", "", "derived", "numbers", sql="histogram_numeric",

@@ -128,11 +128,14 @@ def rows_of(folder: Path, relation: str, width: int) -> np.ndarray:
 
 
 def ticks_of(folder: Path, size: int, ticks: int, width: int) -> Iterator[np.ndarray]:
-    """The changes of one tick after the other, read when they are asked for: all of them would count as memory."""
-    for tick in range(ticks):
-        words = size * width
-        offset = tick * words * WORD.itemsize
-        yield np.fromfile(folder / f"ticks-{size}.i64", WORD, count=words, offset=offset).reshape(size, width)
+    """The changes of one tick after the other, read when they are asked for: all of them would count as memory.
+
+    The file stays open, and is read through a buffer, as the peers do: no tick has calls of the system before it.
+    """
+    with (folder / f"ticks-{size}.i64").open("rb") as file:
+        for _ in range(ticks):
+            words = file.read(size * width * WORD.itemsize)
+            yield np.frombuffer(words, WORD).reshape(size, width)
 
 
 def _write(path: Path, rows: np.ndarray) -> None:

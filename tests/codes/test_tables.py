@@ -225,6 +225,17 @@ def test_arrays_of_words_are_the_tables_of_their_fields(
         assert outcome(schema, array, encode) == outcome(schema, table, encode)
 
 
+def test_fields_that_lie_between_words() -> None:
+    schema, names = Schema.parse("id BIGINT NOT NULL"), ["id", "_weight"]
+    for offsets in ([8, 0], [0, 0], [4, 8], [0, 4]):
+        fields = np.dtype({"names": names, "formats": ["i8", "i8"], "offsets": offsets, "itemsize": 16})
+        array = np.zeros(2, fields)
+        for name in names:
+            array[name] = 1
+        table = pa.table({name: array[name].copy() for name in names})
+        assert outcome(schema, array, encode_pairs) == outcome(schema, table, encode_pairs)
+
+
 def test_words_of_an_array_are_a_copy() -> None:
     array = np.array([(1, 1), (2, 1)], [("id", "i8"), ("_weight", "i8")])
     words = encode_pairs(Schema.parse("id BIGINT NOT NULL"), array, Dictionary())

@@ -119,6 +119,7 @@ class Dictionary:
         self._generation = 0
         self._table = EntryArrays.empty()
         self._unsure = False
+        self._marked = Mark(0, 0)  # the last moment that was asked for
         self._losses = 0  # how often entries were forgotten since the last sweep
         self._recent = RecentValues()
 
@@ -256,7 +257,10 @@ class Dictionary:
 
     def mark(self) -> Mark:
         """This moment, for `rollback` and `export`."""
-        return Mark(self._n, self._generation)
+        known = self._marked
+        if known.entries != self._n or known.generation != self._generation:
+            known = self._marked = Mark(self._n, self._generation)
+        return known
 
     @property
     def losses(self) -> tuple[int, int]:

@@ -43,12 +43,11 @@ def _places(schema: Schema, fields: np.dtype[Any]) -> Words | None:
 
     A field that is missing, or too many, is a mistake that others tell.
     """
-    names = fields.names or ()
-    packed = fields.itemsize == WORD.itemsize * len(names) and all(fields[name] == WORD for name in names)
-    if not names or not packed or not is_whole(schema) or WEIGHT in schema.names:
+    offsets = {name: offset for name, (kind, offset, *_) in (fields.fields or {}).items() if kind == WORD}
+    columns = [*schema.names, WEIGHT] if WEIGHT in offsets else [*schema.names]
+    packed = fields.itemsize == WORD.itemsize * len(columns) and offsets.keys() == {*columns}
+    if not packed or any(offset % WORD.itemsize for offset in offsets.values()):
         return None
-    columns = [*schema.names, WEIGHT] if WEIGHT in names else [*schema.names]
-    if sorted(names) != sorted(columns):
+    if not is_whole(schema) or WEIGHT in schema.names:
         return None
-    offsets = [fields.fields[name][1] for name in columns] if fields.fields else []
-    return np.array(offsets, np.int64) // WORD.itemsize
+    return np.array([offsets[name] for name in columns], np.int64) // WORD.itemsize

@@ -18,7 +18,7 @@ from everview.kernels.digits import BITS
 from everview.kernels.jit import inline, kernel, rows, rows_out, words
 from everview.kernels.probe import keys
 from everview.kernels.reshape import made
-from everview.kernels.rows import compare
+from everview.kernels.rows import add, compare
 from everview.kernels.sort import arrange, sort_order
 from everview.kernels.tally import tally
 
@@ -170,10 +170,12 @@ def states_of(groups, delta, table, columns, key, places):
     dense = np.zeros((2 * n, places), np.int64)
     tally(dense[:n], groups, table, columns, key, NO_BOUND)
     dense[n:] = dense[:n]
-    if delta.shape[0] > 0:
-        added = np.empty((1, 2), np.int64)
-        added[0, 0], added[0, 1] = delta.ctypes.data, delta.shape[0]
-        tally(dense[n:], groups, added, columns, key, NO_BOUND)
+    i = 0
+    for j in range(delta.shape[0]):  # each of its groups is among the groups
+        while compare(delta, j, groups, i, 0, key) != 0:
+            i += 1
+        place = delta[j, key]
+        dense[n + i, place] = add(dense[n + i, place], delta[j, columns - 1])
     return dense
 
 
@@ -192,7 +194,9 @@ def there(dense):
 
 @inline
 def chosen(dense, numbers):
-    """Some rows."""
+    """Some rows; most often all of them are wanted."""
+    if numbers.size == dense.shape[0]:
+        return dense
     out = np.empty((numbers.size, dense.shape[1]), np.int64)
     for i in range(numbers.size):
         for c in range(dense.shape[1]):

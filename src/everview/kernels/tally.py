@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import starts
+from everview.kernels.gallop import DENSE, seek, starts
 from everview.kernels.jit import i64, kernel, rows, rows_out, void, words
 from everview.kernels.rows import add, batch, compare, within
 
@@ -25,13 +25,15 @@ def weighed(delta, group, origins, places, sums, base):
 @kernel(void, rows_out, rows, rows, i64, i64, words)
 def tally(dense, groups, table, columns, key, bound):
     """Add every entry (group, place) of the spine within the bound to ``dense[group, place]``. Groups are sorted."""
-    n = groups.shape[0]
-    found = np.empty(n, np.int64)
+    n, found = groups.shape[0], np.empty(0, np.int64)
     for b in range(table.shape[0]):
-        m = batch(table, b, columns)
-        starts(m, groups, n, key, found)
+        m, at = batch(table, b, columns), 0
+        apart = m.shape[0] >= DENSE * n
+        if apart:
+            found = found if found.size > 0 else np.empty(n, np.int64)
+            starts(m, groups, n, key, found)
         for i in range(n):
-            at = found[i]
+            at = found[i] if apart else seek(m, at, groups, i, key)
             while at < m.shape[0] and compare(m, at, groups, i, 0, key) == 0:
                 if within(m, at, key + 1, bound):
                     place = m[at, key]

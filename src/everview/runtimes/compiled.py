@@ -196,8 +196,11 @@ class Compiled:
             code.bind(self.context.dictionary)
         if not self.timed and is_large(sum(map(len, placed.values()))):
             code = self._ahead.run(code, *self._memory)
-        pc = self._go_on(code, 0, shards, reads)
-        appends = NO_APPENDS if pc == len(code.tasks) else self._in_turns(code, pc, shards, reads)
+        try:
+            pc = self._call_timed(code, 0) if self.timed else RUN.direct(*code.memory, *self._memory, 0)
+        except (SystemError, OverflowError) as error:
+            pc = self._failed(error, code, shards, reads)
+        appends = NO_APPENDS if pc == code.end else self._in_turns(code, pc, shards, reads)
         self.fetch(cells, sinks)
         self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
         return appends
@@ -229,26 +232,32 @@ class Compiled:
     def _in_turns(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
         """Run the instructions from one on that is Python's, and those after it; what Python appends to traces."""
         ran, everywhere = Ran(shards[0]), reads(shards)
-        while pc < len(code.tasks):
+        while pc < code.end:
             self._step(code.tasks[pc], ran, everywhere)
             pc = self._go_on(code, pc + 1, shards, reads)
         return ran.appends
 
     def _go_on(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> int:
-        """Run instructions until one is Python's; an exception is raised by the operator's own step."""
+        """Run instructions until one is Python's."""
         try:
-            if self.timed:
-                return self._call_timed(code, pc)
-            return RUN.direct(code.instructions, code.constants, *self._memory, pc)
-        except SystemError as error:
+            return self._call_timed(code, pc) if self.timed else RUN.direct(*code.memory, *self._memory, pc)
+        except (SystemError, OverflowError) as error:
+            return self._failed(error, code, shards, reads)
+
+    def _failed(self, error: Exception, code: Code, shards: list[dict[int, Matrix]], reads: Reads) -> int:
+        """Go on behind a check that found a row too large to tell; any other error is told by the operator's own step.
+
+        An exception that only came while the code ran is raised as it is.
+        """
+        if not isinstance(error, OverflowError):
+            assert isinstance(error, SystemError), "what machine code raises"
             raise cause_of(error) from None
-        except OverflowError as error:
-            at = int(self._status[machine.AT])
-            if int(code.instructions[at, machine.OP]) == machine.CHECK:
-                self._status[machine.SUSPECT] = 1
-                return self._go_on(code, at + 1, shards, reads)
-            self._step(code.tasks[at], Ran(shards[0]), reads(shards))
-            raise self.program.overflow(self._node(code, at), error, shards[0], self.context) from None
+        at = int(self._status[machine.AT])
+        if int(code.instructions[at, machine.OP]) == machine.CHECK:
+            self._status[machine.SUSPECT] = 1
+            return self._go_on(code, at + 1, shards, reads)
+        self._step(code.tasks[at], Ran(shards[0]), reads(shards))
+        raise self.program.overflow(self._node(code, at), error, shards[0], self.context) from None
 
     def _node(self, code: Code, pc: int) -> int:
         """The node that an instruction is of; what a feedback appends has a place behind those of the nodes."""

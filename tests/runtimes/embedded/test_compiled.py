@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import everview as ev
-from everview.errors import EverviewError
+from everview.circuit import Circuit, incrementalize
+from everview.errors import EverviewError, WeightOverflow
 from everview.kernels import levels
 from everview.runtimes.compiled import Compiled, Patience
+from everview.runtimes.embedded import Embedded
 
 
 def _lines(db: ev.Database, view: str, *names: str, **options: bool) -> list[str]:
@@ -140,3 +144,27 @@ def test_code_that_is_not_at_hand_is_waited_for(monkeypatch: pytest.MonkeyPatch)
     assert [patience.is_over() for _ in range(5)] == [False, False, False, True, True]
     kernel.is_at_hand = True
     assert Patience(kernel).is_over()
+
+
+EDGES = [sign * (2**k + e) for k in (0, 25, 26, 51, 52, 59, 60, 61, 62) for e in (-1, 0, 1) for sign in (-1, 1)]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from(EDGES), st.integers(1, 300)), min_size=1, max_size=6))
+def test_sums_of_small_and_of_large_digits(rows: list[tuple[int, int, int]]) -> None:
+    circuit = Circuit()
+    source = circuit.source("t", "g BIGINT NOT NULL, v BIGINT NOT NULL, d DECIMAL(18,0) NOT NULL, e DECIMAL(5,0)")
+    source.aggregate(["g"], v=("sum", "v"), d=("sum", "d"), e=("sum", "e"), n="count").sink("sums")
+    run, wanted = Embedded(incrementalize(circuit)), dict[int, list[int]]()
+    for g, v, weight in rows:
+        d, e = v % 10**18 * (1 if v > 0 else -1), v % 10**5
+        old = wanted.get(g, [0, 0, 0, 0])
+        new = [total + weight * value for total, value in zip(old, (v, d, e, 1), strict=True)]
+        added = {"t": [((g, v, d, e), weight)]}
+        if not -(2**63) <= new[0] < 2**63:
+            with pytest.raises(WeightOverflow):
+                run.tick(added)
+            continue
+        wanted[g] = new
+        change = [((g, *new), 1)] if not old[3] else [((g, *new), 1), ((g, *old), -1)]
+        assert sorted(run.tick(added)["sums"], key=lambda each: -each[1]) == change

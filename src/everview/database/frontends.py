@@ -21,8 +21,8 @@ from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
 from everview.later import Later
 from everview.multiway import Statistics
 from everview.plan.catalog import FrontEnd, Readable, StoredFunction
-from everview.plan.node import Plan, walk
-from everview.plan.nodes import Scan
+from everview.plan.node import Plan
+from everview.plan.nodes import Scan, scans
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, Literal, Now
 from everview.types import Schema, Type
@@ -98,8 +98,8 @@ class ReadableDatabase(Readable):
         return () if table is None or self._catalog.seen(name) != name else table.key
 
     def keys_of(self, plan: Plan) -> dict[str, tuple[str, ...]]:
-        """The primary keys of the relations that a plan reads."""
-        return {part.relation: self.key(part.relation) for part in walk(plan) if isinstance(part, Scan)}
+        """The primary keys of the relations that a plan reads, in subqueries, too."""
+        return {name: self.key(name) for name in (*scans(plan), *self.read)}
 
     def is_set(self, name: str) -> bool:
         """Whether no row is there twice: there is a key, or rules define the relation."""

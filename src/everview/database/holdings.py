@@ -65,7 +65,7 @@ class Holdings:
         with self._core.still:
             self._core.access.ready()
             run, relations = self._core.run, self._core.definitions.relations
-            sizes = {name: relations[name].stored_rows(run.state) for name in names if name in relations}
+            sizes = {name: relations[name].stored_rows(run.state) for name in sorted(names) if name in relations}
         return sizes if max(sizes.values(), default=0) >= MANY_ROWS else {}
 
     def schema_of(self, name: str) -> Schema:

@@ -255,7 +255,7 @@ def _default(column: str, value: Expression) -> Any:
 def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
-    sizes = db.holdings.sizes_of(scans(statement.plan)) if statement.materialized else NO_SIZES
+    sizes = db.holdings.sizes_of({*scans(statement.plan), *known.read}) if statement.materialized else NO_SIZES
     db.definitions.define(sql_view(statement, known, sizes), replace=statement.or_replace)
 
 
@@ -329,6 +329,6 @@ def explained(db: Core, statement: Statement, known: ReadableDatabase) -> str:
     parts: list[str] = []
     for name, plan in plans.items():
         head = "" if name == "plan" else f"{name}\n"
-        statistics = statistics_of(db.holdings.sizes_of(scans(plan)))
+        statistics = statistics_of(db.holdings.sizes_of({*scans(plan), *known.read}))
         parts.append(f"{head}{plan}\n\noptimized\n{optimize(plan, statistics, known.keys_of(plan))}")
     return "\n\n".join(parts)

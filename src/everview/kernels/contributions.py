@@ -143,10 +143,10 @@ def count_groups(m, group, order, lo, hi):
 @inline
 def add_up(m, group, order, slots, dense, out, lo, hi):
     """Write the entries of the groups of ``order[lo:hi]``; how many there are. ``dense`` is zero, and left so."""
+    at, width, start, weight = 0, group.size, lo, m.shape[1] - 1
     # Uncounted, because there is a call for each slot of each group.
     m, group, order, slots = unowned(m), unowned(group), unowned(order), unowned(slots)
     dense, out = unowned(dense), unowned(out)
-    at, width, start, weight = 0, group.size, lo, m.shape[1] - 1
     while start < hi:
         row, end = order[start], start + 1
         small = -SMALL < m[row, weight] < SMALL

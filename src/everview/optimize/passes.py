@@ -31,7 +31,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,  # what met below may be decided now
     prune_columns,  # before joins are gathered: every column that is left becomes a variable
     drop_needless,  # projections that pruning has put upon each other
-    arrange_joins,
+    arrange_joins,  # and then, with keys, `reduce_groups`: orders say which relations make others small
     narrow_joins,  # after: its projections would part the trees
     drop_needless,
     share_parts,  # last: what has become equal on the way is computed once
@@ -59,6 +59,10 @@ def optimize(plan: Plan, statistics: Mapping[str, Statistics] | None = None, key
     better = plan
     for change in PASSES:
         better = arrange_joins(better, statistics, keys) if change is arrange_joins else change(better)
+        if change is arrange_joins and keys:
+            from everview.optimize.reduce import reduce_groups  # here: only views over tables with keys are asked
+
+            better = reduce_groups(better, keys)
     if better.schema.names != plan.schema.names:
         better = Project(better, better.columns, plan.schema.names)
     return better

@@ -33,12 +33,12 @@ class Ahead:
     """The threads of a program in an epoch, and what may still be at work on them."""
 
     def __init__(self) -> None:
-        self._strands: dict[int, tuple[Code, Strands]] = {}  # by the identity of the code
+        self._strands: dict[int, tuple[Code, Strands, Code]] = {}  # by the identity of the code; and all but strands
         self._beside: WorkBeside | None = None
 
     def run(self, code: Code, registers: Matrix, ledgers: Words, staged: Words, counts: Matrix, status: Words) -> Code:
         """Run the strands of some code; the code that is left to be run in turn."""
-        strands, threads = self._strands_of(code), allowed()
+        (_, strands, rest), threads = self._strands_of(code), allowed()
         if len(strands.lines) < 2:
             return code
         statuses: Matrix = np.zeros((threads, machine.STATUS), np.int64)
@@ -59,7 +59,7 @@ class Ahead:
         self._beside = WorkBeside(strands.followers, strands.waits_for)
         self._beside.run(threads, work)
         status[machine.SUSPECT] |= int(statuses[:, machine.SUSPECT].any())
-        return code_without(code, {*done})
+        return rest if len(rest.tasks) + len(done) == len(code.tasks) else code_without(code, {*done})
 
     def tend(self, traces: Sequence[Trace]) -> None:
         """Let each trace make its full levels a batch. It may be repeated."""
@@ -82,8 +82,10 @@ class Ahead:
             self._beside.settle()
             self._beside = None
 
-    def _strands_of(self, code: Code) -> Strands:
+    def _strands_of(self, code: Code) -> tuple[Code, Strands, Code]:
         known = self._strands.get(id(code))
         if known is None:
-            known = self._strands[id(code)] = code, strands_of(code)
-        return known[1]
+            strands = strands_of(code)
+            rest = code_without(code, {number for numbers in strands.numbers for number in numbers})
+            known = self._strands[id(code)] = code, strands, rest
+        return known

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from everview.codes import Dictionary, encode_pairs
-from everview.kernels import large
+from everview.kernels import large, sums
 from everview.kernels.threads import at_most
 from everview.operators.aggregate import Call, Weigh, slots, weigh
-from everview.operators.operator import Context, Layout
+from everview.operators.operator import Context, Layout, word_columns
 from everview.types import Schema
 
 SCHEMA = Schema.parse(
@@ -60,6 +60,12 @@ def entries(operator: Weigh, delta: np.ndarray, least: int, threads: int) -> np.
         return operator.step([delta], [], Context(Dictionary(), {})).out
 
 
+def compiled(operator: Weigh, delta: np.ndarray) -> np.ndarray:
+    """The entries as the machine makes them."""
+    assert operator._lines is not None
+    return sums.weigh(delta, word_columns(operator.source.schema, operator.group), operator._lines[0])
+
+
 @given(
     st.lists(st.tuples(rows(), st.integers(-3, 3)), min_size=1, max_size=30),
     st.sampled_from([(), (0,), (1,), (1, 0), (6, 7)]),
@@ -73,6 +79,7 @@ def test_the_entries_of_a_large_delta(
     delta = encode_pairs(SCHEMA, pairs, Dictionary())
     found = entries(operator, delta, 1, threads)
     assert np.array_equal(found, entries(operator, delta, 1 << 40, 1))
+    assert np.array_equal(found, compiled(operator, delta))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(1 << 62), 1 << 62)), min_size=1, max_size=12))
@@ -85,8 +92,11 @@ def test_weights_beyond_64_bits(pairs: list[tuple[int, int]]) -> None:
     try:
         expected = entries(operator, delta, 1 << 40, 1)
     except OverflowError:
+        with pytest.raises(OverflowError):
+            compiled(operator, delta)
         return
     assert np.array_equal(entries(operator, delta, 1, 2), expected)
+    assert np.array_equal(compiled(operator, delta), expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -253,7 +253,8 @@ class _Values:
         for place, field in enumerate(self.coding.schema.fields):
             if is_hashed(field.type):
                 chunks = [self._words(field.type.kind, chunk) for chunk in table.column(place).chunks]
-                column = pa.chunked_array(chunks, TIMESTAMP.arrow)
+                kept: Any = TIMESTAMP.arrow
+                column = pa.chunked_array(chunks, kept)
                 table = table.set_column(place, table.schema.names[place], column)
         return table
 

@@ -14,7 +14,7 @@ from everview.spark import Pipeline, delivery, pipeline
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROWS = 100_000  # with a text each: more than tasks hand to the driver
+ROWS = 60_000  # with a text each: more than tasks hand to the driver
 
 
 def build(spark: SparkSession, path: Path, place: Any) -> Pipeline:

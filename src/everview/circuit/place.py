@@ -122,6 +122,26 @@ def place_exchanges(circuit: Circuit) -> Circuit:
     return rewrite(circuit, NodeRules(apply, source=source), checked=True)
 
 
+def places(circuit: Circuit) -> Places:
+    """Where the rows of every stream are, of a circuit that has its exchanges, and of its children."""
+    where: Places = {}
+    _find_places(circuit, where)
+    return where
+
+
+def _find_places(circuit: Circuit, where: Places) -> None:
+    for node_id in circuit.order():
+        match node := circuit[node_id]:
+            case Source() if node.name in circuit.tables:
+                where[circuit, node_id] = ByKey(table_key(circuit, node.name))
+            case Apply():
+                where[circuit, node_id] = _partition(circuit.stream(node_id), where)
+            case Child():
+                _find_places(node.circuit, where)
+            case _:
+                pass
+
+
 def _as_semijoined(copy: Copy, node: Apply) -> Stream | None:
     """The ``a`` of ``a − a ⋉ b``, taken from where the semijoin has its rows; None if they are not the same.
 

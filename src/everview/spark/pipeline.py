@@ -435,6 +435,18 @@ class Pipeline(Closing):
         return {name: self.table(name) for name in self._sources.by_name}
 
     @in_our_words()
+    def reshard(self, shards: int) -> None:
+        """Give the state more shards, a multiple of those it has: each is split where it is, by tasks if it is large.
+
+        That is an epoch of its own, in which no view changes. From then on the state says how many shards there are,
+        whatever the pipeline is made with.
+        """
+        if isinstance(shards, bool) or not isinstance(shards, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PipelineError(f"a number of shards is a whole number, not {shards!r}", hint="p.reshard(64)")
+        with self._lock:
+            self._state.reshard(shards)
+
+    @in_our_words()
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
         with self._lock:

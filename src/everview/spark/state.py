@@ -91,6 +91,16 @@ class PipelineState:
             self.close_if_uncertain(engine)
             raise
 
+    def reshard(self, shards: int) -> None:
+        """Give the state more shards, and open it anew."""
+        engine = self.engine()
+        self._delivery.again(engine)
+        try:
+            engine.reshard(self._definitions.circuit, shards)
+        finally:
+            self.close_if_uncertain(engine)
+        self.engine()
+
     def planned(self) -> PlannedChange:
         """What it takes to go on from the stored state with the definitions; nothing is opened to be written."""
         self._check_definition()
@@ -167,7 +177,10 @@ class PipelineState:
         return int(getattr(getattr(self._spark, "sparkContext", None), "defaultParallelism", 0)) or 8
 
     def _shards(self) -> int:
-        return self._options.shards or Engine.shards_of(str(self.path)) or max(8, 2 * self._parallel)
+        stored = Engine.shards_of(str(self.path))
+        if stored is not None and Engine.is_split(str(self.path)):
+            return stored  # it was made with fewer
+        return self._options.shards or stored or max(8, 2 * self._parallel)
 
     def _check_definition(self) -> None:
         self._definitions.sources.require_all()

@@ -13,11 +13,12 @@ import pytest
 
 from everview.circuit import Circuit
 from everview.codes.dictionary import Entries
-from everview.errors import CodeCollision, CorruptState
+from everview.errors import CodeCollision, CorruptState, PipelineError
 from everview.runtimes.embedded import interned, stored_entries
 from everview.runtimes.spark import engine as engine_module
 from everview.runtimes.spark import evolving, values, worker
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.stored import changes
 from everview.runtimes.spark.stored_change import StoredChange
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
@@ -32,6 +33,13 @@ VIEWS = {
     "made": "SELECT s || '!' AS x, v FROM t WHERE v > 2",
     "top": "SELECT id, s FROM t ORDER BY s DESC, id LIMIT 3",
 }
+EVERY = [*VIEWS, "joined", "reached", "apart"]
+VIEWS_BESIDE = {
+    "joined": "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.s = b.s AND a.v < b.v",
+    "apart": "SELECT DISTINCT g, v FROM t",
+    "reached": "WITH RECURSIVE r AS (SELECT id AS a, v AS b FROM t UNION SELECT r.a, t.v FROM r JOIN t ON r.b = t.id) "
+    "SELECT a, b FROM r",
+}
 Row = tuple[int, str, str | None, int]
 
 
@@ -40,7 +48,7 @@ def circuit_of(views: Any = VIEWS) -> Circuit:
     circuit.source("t", SCHEMA)
     queries = Queries(circuit)
     for name in views:
-        queries.define_sql(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}", "spark")
+        queries.define_sql(f"CREATE MATERIALIZED VIEW {name} AS {(VIEWS | VIEWS_BESIDE)[name]}", "spark")
     return circuit
 
 
@@ -48,10 +56,10 @@ def opened(path: Path, place: Any = "driver", views: Any = VIEWS, **how: Any) ->
     return engine(circuit_of(views), path, place=place, tables={"t": Table(("id",))}, **how)
 
 
-def check(run: Engine, held: dict[int, Row]) -> None:
+def check(run: Engine, held: dict[int, Row], views: Any = VIEWS) -> None:
     assert dict(run.contents("t")) == dict.fromkeys(held.values(), 1)
     shown = {name: run.run.view(name).contents() for name in run.run.views}
-    verdict = verify(circuit_of(), {"t": run.contents("t")}, shown)
+    verdict = verify(circuit_of(views), {"t": run.contents("t")}, shown)
     assert verdict, str(verdict)
 
 
@@ -265,3 +273,61 @@ def test_large_slices_are_merged_by_tasks(tmp_path: Path, monkeypatch: pytest.Mo
         assert max(map(len, sizes)) < 8
         run.store.verify()
         assert len(run.contents("t")) == 24_000
+
+
+# -- more shards
+
+
+@pytest.mark.parametrize("when", ["never", "before", "after"])
+@pytest.mark.parametrize("alone", [0, 1 << 30])
+def test_shards_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, alone: int) -> None:
+    """Views and tables are what they were, and go on, by tasks and on the driver; a crash leaves all or nothing."""
+    draw, held = random.Random(7), dict[int, Row]()
+    run = opened(tmp_path / "s", views=EVERY, shards=2)
+    for rows in (30, 30, 30):
+        tick(run, {"t": upserts(draw, held, rows)})
+    plain = Store._publish
+
+    def crashing(self: Any, draft: Any, *given: Any, **how: Any) -> None:
+        if draft.epoch == 4 and when != "never":
+            if when == "after":
+                plain(self, draft, *given, **how)
+            raise KeyboardInterrupt
+        plain(self, draft, *given, **how)
+
+    run.alone = alone
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "_publish", crashing)
+        if when == "never":
+            run.reshard(circuit_of(EVERY), 6)
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                run.reshard(circuit_of(EVERY), 6)
+    assert run.uncertain
+    run.close()
+    if when == "before":
+        with opened(tmp_path / "s", views=EVERY, shards=2) as run:
+            assert run.epoch == 3
+            check(run, held, EVERY)
+            run.reshard(circuit_of(EVERY), 6)
+    with Store.attach(tmp_path / "s", 3) as then, Store.attach(tmp_path / "s") as now:
+        for name in EVERY:
+            assert sum(len(changes(then, now, name, shard)) for shard in range(6)) == 0
+    run = opened(tmp_path / "s", views=EVERY, shards=6)
+    assert run.epoch == 4
+    check(run, held, EVERY)
+    for number, rows in enumerate((30, 50, 10)):
+        run.placement.place = "cluster" if number % 2 else "driver"
+        tick(run, {"t": upserts(draw, held, rows)})
+        check(run, held, EVERY)
+    run.store.verify()
+    run.close()
+
+
+def test_shards_that_cannot_be_split(tmp_path: Path) -> None:
+    with opened(tmp_path / "s", shards=4) as run:
+        tick(run, {"t": [((1, "g", "text", 1), 1)]})
+        for shards in (1, 4, 6):
+            with pytest.raises(PipelineError, match=f"4 shards cannot become {shards}"):
+                run.reshard(circuit_of(), shards)
+        assert not run.uncertain

@@ -147,6 +147,12 @@ class Durable:
             epoch, appends, replaces=replaces, offsets=note.offsets, meta=meta, plan=fingerprints(program)
         )
 
+    def reshard(self, epoch: int, program: Program, edits: Sequence[Replace]) -> None:
+        """Make the state that of the same program over more shards, in one act; values stay divided as they are."""
+        self.recover()
+        meta = {**contents(program), interned.DIVIDED: self.divisions}
+        self.store.commit(epoch, replaces=edits, meta=meta, plan=fingerprints(program))
+
     def turned(self, program: Program) -> None:
         """Finish a `turn`: from now on this is the state of that program."""
         self._says, self._shards, self._agreed = contents(program), program.shards, {}

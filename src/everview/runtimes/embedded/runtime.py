@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from everview.circuit.blame import blame_views
 from everview.circuit.bounds import LoopBounds
@@ -58,6 +58,8 @@ class Embedded(Epochs):
     [(('Ada', 5), -1), (('Ada', 6), 1)]
     """
 
+    _lazy: ClassVar[bool] = False  # whether what a directory holds is read only when it is asked for
+
     def __init__(
         self,
         circuit: Circuit,
@@ -71,7 +73,6 @@ class Embedded(Epochs):
         every: float = 0.0,
         adopt: bool = False,
         loops: LoopBounds | None = None,
-        lazy: bool = False,
     ) -> None:
         """Run a circuit in memory, or with its state in a directory, which is opened if it exists.
 
@@ -81,8 +82,7 @@ class Embedded(Epochs):
 
         Ticks are committed one by one; or, with ``every`` so many seconds, several as one. ``adopt`` takes the state
         of another circuit for this one's, as `turn` does; then joins may also read each other's traces, so that which
-        traces there are depends on all views. ``loops`` bounds what a recursion may do in one tick. With ``lazy``,
-        traces are read from the directory when a tick or a reader asks for them, and not when it is opened.
+        traces there are depends on all views. ``loops`` bounds what a recursion may do in one tick.
         """
         check_shards(shards)
         self._ended = False
@@ -92,7 +92,9 @@ class Embedded(Epochs):
         self.views: dict[str, CircuitView] = {}
         self.judge: Callable[[Mapping[str, Batch]], None] | None = None  # raises for changes that must not be
         program = prepared(circuit, self.tables, shards, as_is=as_is, stored=path is not None, reuse=adopt)
-        self.durable = None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt, lazy=lazy)
+        self.durable = (
+            None if path is None else Durable.open(path, program, policy or Policy(), adopt=adopt, lazy=self._lazy)
+        )
         context = Context(self._new_dictionary(), dict(program.circuit.functions), check_functions)
         self.offsets = dict(self.saved_offsets) if self.durable else dict[str, Any]()  # how far sources have been read
         self._unsaved: dict[str, Any] = {}  # of those, what is not in the store yet

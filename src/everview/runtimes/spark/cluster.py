@@ -19,7 +19,6 @@ from everview.circuit.nodes import Source
 from everview.circuit.program import Owed, Program, Ran
 from everview.codes.backed import BackedDictionary
 from everview.codes.dictionary import Mark
-from everview.errors import SourceError
 from everview.operators.operator import Context
 from everview.runtimes.embedded.interned import NAMES
 from everview.runtimes.embedded.stored_entries import StoredEntries
@@ -177,7 +176,6 @@ class Cluster:
         }
         failures: list[Row] = []
         values: list[Row] = []
-        sums: Counter[int] = Counter()
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
                 case RowKind.LARGE:
@@ -192,8 +190,6 @@ class Cluster:
                     self.counts[row.node] += row.columns
                 case RowKind.BAD:
                     self.bad.append(self._bad(row))
-                case RowKind.SUM:
-                    sums[row.node] += int.from_bytes(bytes(row.payload), "little")
                 case RowKind.ERROR:
                     failures.append(row)
                 case RowKind.CELL | RowKind.WAKE | RowKind.ENTRIES | RowKind.SHARED:
@@ -202,8 +198,6 @@ class Cluster:
                     assert_never(row.kind)
         if failures:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
-        for node, total in sums.items():
-            self._require_same(node, total)
         self._take_values(values)
         for shard, node in [key for key in returned[RowKind.LEFT] if key[1] in self.large]:
             self.large[node] += sum(map(len, returned[RowKind.LEFT].pop((shard, node))))
@@ -241,14 +235,6 @@ class Cluster:
         source = self.program.circuit[node]
         assert isinstance(source, Source), "only sources are coded"
         return source.name
-
-    def _require_same(self, node: int, total: int) -> None:
-        """Refuse a frame whose rows and whose values are not of the same reading."""
-        if total % (1 << 64):
-            raise SourceError(
-                f"source {self._source(node)} gives other rows each time it is read",
-                hint="it depends on chance, or on an order that is not fixed: write it to files first",
-            )
 
     def _bad(self, row: Row) -> pa.Table:
         """The rows of the sources that were refused: ``source``, ``reason`` and ``raw``."""

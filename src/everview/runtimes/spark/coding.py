@@ -1,23 +1,20 @@
 """The first stage on a cluster: changes of a source, as Spark has them, to rows of the wire.
 
-Text and bytes never leave the JVM on their way: there Spark's ``xxhash64`` gives them the codes that the dictionary
-gives them, and short decimals are made words, too. What else a row has goes to Python as Arrow, and is encoded there
-in the layout of the schema, split by shard, in few large matrices. The values behind the codes come by a second
-branch of the same frame, those of a task each once, as dictionary entries for the driver and, where a later stage
+A source is read once. What a row has goes to Python as Arrow, text and bytes as they are, and is encoded there in the
+layout of the schema, split by shard, in few large matrices; short decimals are made words by the JVM. The task keeps
+the distinct values behind the codes, and passes them on as dictionary entries, to be stored and, where a later stage
 reads them, for every task.
 
-Both branches read the frame, and must find the same there. So each adds up the codes it meets; if the sums differ, the
-frame is one that gives other rows each time it is read, and the driver refuses the tick.
-
-The codes are those of `everview.codes.encode`. Two values that share a hash are not told apart here: loading both
-entries raises `CodeCollision`, and the changes are coded again with the exceptions that it led to.
+The codes are those of `everview.codes.encode`: hashes of values, the same in every task. A task that meets two values
+with one hash says so, as does who loads the entries of two tasks that met one each: `CodeCollision`. The changes are
+then coded again with the exceptions that it led to.
 """
 
 from __future__ import annotations
 
 import decimal
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -26,18 +23,16 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import Dictionary, Entries, encode
-from everview.codes.buffers import bytes_of, valid_of
+from everview.codes.buffers import bytes_of, fixed_array, valid_of
 from everview.codes.coerce import null_not_allowed
-from everview.codes.dictionary import FIRST_SEED
-from everview.errors import EverviewError
-from everview.kernels.xxh64 import hash_bytes
+from everview.errors import CodeCollision, EverviewError
 from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout
 from everview.runtimes.spark.values import ValuePassing, attempt, entries_for
 from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
-from everview.types import COMPOSITE, NULL_WORD, TIMESTAMP, VARIANT, Decimal, Field, Schema, Type
+from everview.types import COMPOSITE, TIMESTAMP, VARIANT, Decimal, Schema, Type
 from everview.types.words import Matrix, Words
 
 if TYPE_CHECKING:
@@ -75,7 +70,7 @@ class Coding:
 
     @cached_property
     def layout(self) -> Schema:
-        """The columns of a row as they go to Python: a word made in the JVM has a one-word type that keeps NULL."""
+        """The columns of a row as they are encoded: a word that is made already has a one-word type that keeps NULL."""
         return Schema(replace(f, type=TIMESTAMP) if is_made(f.type) else f for f in self.schema.fields)
 
     @property
@@ -86,7 +81,7 @@ class Coding:
     def matrix(self, table: pa.Table, dictionary: Dictionary, arrived: int) -> Matrix:
         """The rows as words, of which ``arrived`` is the number of the first."""
         self._require_values(table)
-        # In one piece: words that the JVM has made are taken as they are, and not for moments that must be possible.
+        # In one piece: words that are made already are taken as they are, and not for moments that must be possible.
         words = encode(self.layout, table.select(self.layout.names).combine_chunks(), dictionary)
         given = {name: table.column(name).to_numpy() for name in self.meta}
         arrival = np.arange(arrived, arrived + table.num_rows)
@@ -96,12 +91,6 @@ class Coding:
         for field in self.schema.fields:
             if is_made(field.type) and not field.nullable and (column := table.column(field.name)).null_count:
                 raise null_not_allowed(field.name, column.is_valid().index(False).as_py())
-
-    @cached_property
-    def hashed_words(self) -> tuple[int, ...]:
-        """The words that the JVM has hashed."""
-        fields = enumerate(self.schema.fields)
-        return tuple(self.schema.words(place).start for place, field in fields if is_hashed(field.type))
 
     def split(self, matrix: Matrix) -> list[Matrix]:
         """The rows for each shard."""
@@ -116,7 +105,7 @@ def is_hashed(type_: Type) -> bool:
 
 
 def is_made(type_: Type) -> bool:
-    """Does the JVM make the word? A hash, and a short decimal, which as one word is half as long, and faster."""
+    """Is the word made before rows are encoded? A hash; and by the JVM a short decimal, which is half as long then."""
     return is_hashed(type_) or (isinstance(type_, Decimal) and type_.words() == 1)
 
 
@@ -124,47 +113,29 @@ def coded(frame: DataFrame, coding: Coding, exceptions: Entries | None = None) -
     """Normalized changes as a frame of the wire schema: cells, the values of their codes, and rows that are bad."""
     missing = [name for name in ("_reason", "_raw") if name not in frame.columns]
     frame = frame.selectExpr("*", *(f"CAST(NULL AS STRING) AS {name}" for name in missing))
-    known = _Exceptions(exceptions)
-    rows = frame.select(*_columns(coding, known)).mapInArrow(_rows_coder(coding, exceptions), SCHEMA)
-    hashed = [f for f in coding.schema.fields if is_hashed(f.type)]
-    if not hashed:
-        return rows
-    good = frame.filter("_reason IS NULL")
-    return rows.unionAll(_values(good, hashed).mapInArrow(_values_coder(coding, exceptions), SCHEMA))
+    return frame.select(*_columns(coding)).mapInArrow(_rows_coder(coding, exceptions), SCHEMA)
 
 
 # -- in the JVM
 
 
-class _Exceptions:
-    """The values whose code is not their hash, by kind."""
-
-    def __init__(self, entries: Entries | None) -> None:
-        self.values: dict[int, list[tuple[bytes, int]]] = {}
-        if entries is None:
-            return
-        for entry in np.flatnonzero(entries.exceptions).tolist():
-            value = entries.data[entries.offsets[entry] : entries.offsets[entry + 1]].tobytes()
-            self.values.setdefault(int(entries.kinds[entry]), []).append((value, int(entries.codes[entry])))
-
-    def word(self, type_: Type, column: Column) -> Column:
-        """The word of a value; NULL has none."""
-        from pyspark.sql import functions as F
-
-        if isinstance(type_, Decimal):
-            return (column * F.lit(decimal.Decimal(10**type_.scale))).cast("bigint")
-        code = F.when(column.isNotNull(), F.xxhash64(column))
-        for value, other in self.values.get(type_.kind, ()):
-            code = F.when(column.cast("binary") == F.lit(value), other).otherwise(code)
-        return code
-
-
-def _columns(coding: Coding, known: _Exceptions) -> Iterator[Column]:
+def _columns(coding: Coding) -> Iterator[Column]:
     for f in coding.schema.fields:
         column = _column(f.name)
-        yield known.word(f.type, column).alias(f.name) if is_made(f.type) else column
+        if is_hashed(f.type):
+            yield column.cast("binary").alias(f.name)
+        else:
+            yield _short_decimal(f.type, column).alias(f.name) if is_made(f.type) else column
     yield from map(_column, coding.meta)
     yield bad_text().alias(BAD)
+
+
+def _short_decimal(type_: Type, column: Column) -> Column:
+    """The word of a decimal; NULL has none."""
+    from pyspark.sql import functions as F
+
+    assert isinstance(type_, Decimal), "of words, the JVM makes those of decimals"
+    return (column * F.lit(decimal.Decimal(10**type_.scale))).cast("bigint")
 
 
 def bad_text() -> Column:
@@ -180,56 +151,24 @@ def _column(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _values(frame: DataFrame, hashed: Sequence[Field]) -> DataFrame:
-    """The columns whose values are to be kept, as bytes."""
-    return frame.select(*(_column(f.name).cast("binary").alias(f"v{number}") for number, f in enumerate(hashed)))
-
-
 # -- in a task
 
 
 def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     def rows(batches: Batches) -> Iterator[Row]:
-        values = _Values(coding, exceptions)
-        arrived, total = _first_arrival(), 0
+        values, arrived = _Values(coding, exceptions), _first_arrival()
         for table, bad in gathered(_viewed(coding, batch) for batch in batches):
             yield from _bad_rows(coding, bad)
-            matrix = coding.matrix(table, values.dictionary, arrived)
+            matrix = coding.matrix(values.in_words(table), values.dictionary, arrived)
             arrived += table.num_rows
-            total += sum(_sum(matrix[:, word]) for word in coding.hashed_words)
             for shard, part in enumerate(coding.split(matrix)):
                 yield from matrix_rows(RowKind.CELL, coding.node, shard, part)
-        yield from values.rows(values.dictionary.export())
-        yield from _sum_row(coding, total)
-
-    return _coder(rows)
-
-
-def _values_coder(coding: Coding, exceptions: Entries | None) -> Coder:
-    kinds = [f.type.kind for f in coding.schema.fields if is_hashed(f.type)]
-
-    def rows(batches: Batches) -> Iterator[Row]:
-        values, total = _Values(coding, exceptions), 0
-        for batch in batches:
-            for kind, column in zip(kinds, batch.columns, strict=True):
-                total += _sum(values.take(kind, column))
             if values.dictionary.nbytes > LARGE:
-                yield from values.rows(values.hashed())
+                yield from values.rows()
                 values = _Values(coding, exceptions)
-        yield from values.rows(values.hashed())
-        yield from _sum_row(coding, -total)
+        yield from values.rows()
 
     return _coder(rows)
-
-
-def _sum(words: Any) -> int:
-    """The sum of words that are not NULL."""
-    return int(words[words != NULL_WORD].astype(np.uint64).sum())
-
-
-def _sum_row(coding: Coding, total: int) -> Iterator[Row]:
-    if total % (1 << 64):
-        yield Row(RowKind.SUM, coding.node, 0, 0, (total % (1 << 64)).to_bytes(8, "little"))
 
 
 def _coder(rows: Callable[[Batches], Iterator[Row]]) -> Coder:
@@ -292,9 +231,9 @@ def _first_arrival() -> int:
 
 
 def _viewed(coding: Coding, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch in the layout's types, as far as its bytes can stay."""
+    """A batch in the layout's types, as far as its bytes can stay; text and bytes have yet to become words."""
     pairs = zip(coding.schema.fields, batch.columns, strict=False)
-    columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_made(f.type) else c for f, c in pairs]
+    columns: list[Any] = [c.view(TIMESTAMP.arrow) if is_made(f.type) and not is_hashed(f.type) else c for f, c in pairs]
     columns += batch.columns[len(columns) :]
     return pa.RecordBatch.from_arrays(columns, names=[*coding.layout.names, *coding.meta, BAD])
 
@@ -309,26 +248,39 @@ class _Values:
             self.dictionary.load(exceptions)
         self._known = len(self.dictionary)
 
+    def in_words(self, table: pa.Table) -> pa.Table:
+        """Rows whose text and bytes are replaced by their words, as the layout has them."""
+        for place, field in enumerate(self.coding.schema.fields):
+            if is_hashed(field.type):
+                chunks = [self._words(field.type.kind, chunk) for chunk in table.column(place).chunks]
+                kept: Any = TIMESTAMP.arrow
+                column = pa.chunked_array(chunks, kept)
+                table = table.set_column(place, table.schema.names[place], column)
+        return table
+
+    def _words(self, kind: int, column: Any) -> Any:
+        valid = valid_of(column)
+        return fixed_array(TIMESTAMP, self.take(kind, column), valid)
+
     def take(self, kind: int, column: Any) -> Words:
         """Keep the values of a column; their codes."""
         if not pa.types.is_binary(column.type):
             column = column.cast(pa.binary())
         return self.dictionary.intern_bytes(kind, bytes_of(column), valid_of(column))
 
-    def hashed(self) -> Entries:
-        """The dictionary's entries with the codes of the JVM: values with the same hash get the same code.
-
-        Whoever loads them is told of the collision, as two tasks would tell that met one value each.
-        """
+    def entries(self) -> Entries:
+        """The entries, of which other tasks may have some; two values that share a hash are refused."""
         entries = self.dictionary.export()
         new = np.flatnonzero(entries.exceptions[self._known :]) + self._known
         if len(new):
-            entries.codes[new] = hash_bytes(entries.offsets, entries.data, FIRST_SEED)[new]
-            entries.exceptions[new] = 0
+            value = entries.data[entries.offsets[new[0]] : entries.offsets[new[0] + 1]].tobytes()
+            hint = "intern the value on the driver, then encode again: it gets an exception code"
+            raise CodeCollision(f"two values of kind {entries.kinds[new[0]]} have one hash: {value!r}", hint=hint)
         return entries
 
-    def rows(self, entries: Entries) -> Iterator[Row]:
-        """Entries for the driver, and for every task of the next stage that may need them."""
+    def rows(self) -> Iterator[Row]:
+        """Entries to be stored, and for every task of the next stage that may need them."""
+        entries = self.entries()
         if not len(entries):
             return
         passing = self.coding.passing

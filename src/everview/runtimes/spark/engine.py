@@ -27,6 +27,8 @@ from everview.errors import StoreError
 from everview.kernels.linear import project
 from everview.operators.operator import word_columns
 from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.interned import DIVIDED
+from everview.runtimes.embedded.prepare import check_shards, prepared
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
@@ -46,6 +48,7 @@ from everview.runtimes.spark.evolving import (
 )
 from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
+from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
@@ -135,6 +138,14 @@ class Engine(Closing):
             return None
         with Store.attach(path) as state:
             return state.manifest.meta.get("shards")
+
+    @staticmethod
+    def is_split(path: str) -> bool:
+        """Whether a state has been given more shards than it was made with."""
+        if not Store.exists(path):
+            return False
+        with Store.attach(path) as state:
+            return DIVIDED in state.manifest.meta
 
     @staticmethod
     def made_at(path: str) -> tuple[int, ...] | None:
@@ -368,6 +379,21 @@ class Engine(Closing):
             if (name, shard) in touched:
                 self.run.follow(trace, name, shard)
 
+    def reshard(self, circuit: Circuit, shards: int) -> None:
+        """Split every shard, so that there are so many; an epoch of its own. The engine must be opened anew then."""
+        before, run = self.program, self.run
+        require_multiple(before.shards, shards)
+        check_shards(shards)
+        run.recover()
+        self.durable.tidy(run.state)
+        after = prepared(circuit, run.tables, shards, as_is=False, stored=True, reuse=True)
+        told = Resharding(self.path, self.epoch, before.shards, shards, splits(before, after))
+        large = self.state_bytes > self.alone
+        edits = self._edits(told.rows(), resharding(told)) if large else told.here()
+        edits += self._no_changes()
+        self.uncertain_here = True  # this process holds the state as it was
+        self.durable.reshard(self.epoch + 1, after, edits)
+
     # -- the changes that sinks are given
 
     def _last_changes(self, outputs: Mapping[str, Change]) -> Iterable[Replace]:
@@ -379,6 +405,13 @@ class Engine(Closing):
             old = tuple(entry.id for entry in self.store.manifest.slices.get((name, 0), ()))
             if old or new is not None:
                 yield Replace(name, 0, old, new)
+
+    def _no_changes(self) -> Iterable[Replace]:
+        """Edits that let go of the last epoch's changes."""
+        for view in self.run.views:
+            old = tuple(entry.id for entry in self.store.manifest.slices.get((changes_of(view), 0), ()))
+            if old:
+                yield Replace(changes_of(view), 0, old, None)
 
     def last_changes(self) -> dict[str, Change]:
         """The changes of the last epoch, for every delivered view."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -61,6 +61,8 @@ def always_ready(_: TurnPlan, __: Store) -> None:
 class EvolvingRun(Embedded):
     """A circuit at work on a state that was perhaps another circuit's: opening turns it to this one's."""
 
+    _lazy: ClassVar[bool] = True
+
     def __init__(
         self,
         circuit: Circuit,
@@ -73,7 +75,7 @@ class EvolvingRun(Embedded):
     ) -> None:
         self.delivered, self._fed, self._ready = delivered, fed, ready
         self.entries = StoredEntries(lambda: self._stored)
-        super().__init__(circuit, path, adopt=True, lazy=True, **options)
+        super().__init__(circuit, path, adopt=True, **options)
 
     def _new_dictionary(self) -> Dictionary:
         """A dictionary that takes from the store what it is asked for."""

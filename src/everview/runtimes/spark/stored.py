@@ -180,8 +180,10 @@ def difference(before: State | None, after: State, name: str, shard: int, what: 
     then = _known(before, what).get(name) if before is not None else None
     if before is not None and then is not None:
         _require_same_words(name, now.schema, then.schema, before.epoch)
+    split = shards(before) if before is not None else shards(after)  # shards may have been split since
     old = _entries(before, then, shard) if before is not None and then is not None else ()
-    new = _entries(after, now, shard)
+    together = range(shard, shards(after), split) if shard < split else ()
+    new = tuple(entry for each in together for entry in _entries(after, now, each))
     both = {*map(_identity, old)} & {*map(_identity, new)}
     gone, come = (tuple(entry for entry in side if _identity(entry) not in both) for side in (old, new))
     return Difference(before, after, name, now.schema, gone, come)

@@ -47,7 +47,6 @@ class RowKind(IntEnum):
     HELD = 7  # output rows of a node that belong to a later time of a recursion
     WOKEN = 8  # groups that a node must look at again at a later time
     COUNT = 9  # how many rows (in place of columns) have arrived for a source
-    SUM = 11  # of the codes of a source's texts, once from the rows and once, negated, from the values
     SHARED = 12  # a reference to a shard's rows of a stream that every task needs
     PASSED = 13  # a reference to dictionary entries that a stage has added, those of one division of codes
     LARGE = 14  # how many rows (in place of columns) a view's change has that is to be read from the state

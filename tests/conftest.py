@@ -84,6 +84,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The one Spark session of a test run, on this machine alone, with this interpreter in its workers."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["EVERVIEW_CACHE"] = str(tmp_path_factory.mktemp("cache"))  # of workers, too
     session = _start_spark(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOURCES = Path(__file__).parents[1] / "src"
-PATIENCE = 60.0  # seconds until a process must have said that it is there
+PATIENCE = 300.0  # seconds until a process must have said that it is there
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that live for a minute
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def driver(master: str, scratch: Path, environment: Mapping[str, str] | None = N
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": JAVA,
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(SOURCES),
@@ -97,6 +100,7 @@ def _started(processes: ExitStack, log: Path, name: str, *arguments: str) -> sub
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]

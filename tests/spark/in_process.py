@@ -71,6 +71,11 @@ class Session:
         self.jobs += 1
         return Frame(self, [table.to_batches()])
 
+    def range(self, start: int, end: int, step: int, partitions: int) -> Frame:
+        self.jobs += 1
+        numbers = [pa.RecordBatch.from_pydict({"id": [number]}) for number in range(start, end, step)]
+        return Frame(self, [numbers[part::partitions] for part in range(partitions)])
+
 
 def engine(
     circuit: Circuit,

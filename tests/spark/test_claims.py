@@ -153,6 +153,6 @@ def test_folders(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     assert sorted(name for name in there.names() if not name.endswith(".crc")) == ["in", "x"]
     assert sorted(name for name in there.files() if not name.endswith(".crc")) == ["in/deep/y", "x"]
     assert list(there.files("in")) == ["in/deep/y"]
-    claims = Claims(spark, tmp_path)
+    claims = Claims(spark, Local(tmp_path))
     claims.take(sink_of("v", path=tmp_path / "c"), 0)
     assert (tmp_path / "c" / MARKER).exists()

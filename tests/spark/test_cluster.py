@@ -83,8 +83,8 @@ def tables(session: SparkSession, rows: int) -> dict[str, Any]:
 
 def pipeline(session: SparkSession, path: Path, frames: dict[str, Any], place: Any) -> Pipeline:
     p = Pipeline(session, path, place=place, shards=4)
-    p.source("customer", frames["customer"], key="id")
-    p.source("orders", frames["orders"], key="id")
+    p.source("customer", frames["customer"], key="id", changes="snapshot")
+    p.source("orders", frames["orders"], key="id", changes="snapshot")
     p.source("edge", frames["edge"])
     p.sql(VIEWS)
     p.datalog(RULES)

@@ -74,7 +74,7 @@ class Delivery:
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""
         try:
-            self._notes.write(DELIVERED, str(epoch).encode())
+            self._notes.note(DELIVERED, str(epoch).encode())
         except (OSError, StoreError) as error:
             raise StoreError(
                 f"epoch {epoch} was delivered, and the state cannot note that: {error}",

@@ -58,6 +58,10 @@ class Folder(Protocol):
         """Write a small file, whole or not at all; the folder is made if need be."""
         ...
 
+    def note(self, name: str, data: bytes) -> None:
+        """Write a small file that a power failure may undo, into a folder that must be there."""
+        ...
+
 
 def folder(spark: SparkSession, path: str) -> Folder:
     """The folder that a sink's path names."""
@@ -93,6 +97,11 @@ class Local:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        written.replace(self.root / name)
+
+    def note(self, name: str, data: bytes) -> None:
+        written = self.root / f"{name}.writing"
+        written.write_bytes(data)
         written.replace(self.root / name)
 
 
@@ -138,6 +147,8 @@ class Remote:
             stream.write(bytearray(data))
         finally:
             stream.close()
+
+    note = write
 
     def _at(self, name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._root, name)

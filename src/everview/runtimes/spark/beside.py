@@ -53,6 +53,8 @@ class StoreFolder:
         with self._told():
             self._objects.write(f"{self._under}/{name}", data)
 
+    note = write
+
     def _told(self) -> _Told:
         return _Told(self._objects.url)
 

@@ -39,13 +39,11 @@ from everview.runtimes.spark.values import (
 )
 from everview.runtimes.spark.wire import (
     ARROW,
-    SCHEMA,
     Row,
     RowKind,
     edit_of,
     error_of,
     from_batches,
-    packed,
     to_batches,
     unpack_entries,
 )
@@ -136,8 +134,7 @@ class Cluster:
             if not rows:
                 return ran
             rows += self._entries(program, stage, stage)
-            frame = self.spark.createDataFrame(packed(rows, self.partitions))
-            returned = self._note(frame.mapInArrow(rounds.task(told), SCHEMA), ran)
+            returned = self._note(rounds.frame(self.spark, told, rows), ran)
         for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(program, node, parts, self.context)
         for kind in (RowKind.HELD, RowKind.WOKEN):

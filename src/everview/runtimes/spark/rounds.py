@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +24,17 @@ from everview.runtimes.pending import At
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import joined, one, reporting
 from everview.runtimes.spark.values import TaskDictionary, ValuePassing, attempt, reads_values
-from everview.runtimes.spark.wire import Row, RowKind, edit_row, to_batches, unpacked
+from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, blocks_table, edit_row, packed, to_batches, unpacked
 from everview.runtimes.spark.worker import replica, settle
 from everview.traces.store import Replace, SegmentWriter, SliceRef
 from everview.traces.view import Batches, admitted
 from everview.traces.wide import Wide
 from everview.types.words import Matrix
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WITH_FUNCTION = 256 << 10  # bytes; Spark sends more than a megabyte of a function another way
 Written = Mapping[tuple[str, int], Sequence[SliceRef]]  # by trace name and shard, what the open epoch has written
 Parts = dict[tuple[RowKind, int], list[Matrix]]  # by kind and node
 
@@ -133,14 +138,28 @@ class Round:
         return Wide(views)
 
 
-def task(told: Round) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A stage of a round as a function for `mapInArrow`, of rows that were `packed`."""
+def frame(spark: SparkSession, told: Round, rows: Iterable[Row]) -> DataFrame:
+    """A stage of a round as a job over rows that the driver has: tasks are given theirs at once, without an exchange.
+
+    A few bytes travel with the function that tasks run, which costs Spark nothing; more travel as a frame.
+    """
+    blocks = packed(rows, told.partitions)
+    if sum(map(len, blocks)) <= WITH_FUNCTION:
+        return spark.range(0, len(blocks), 1, len(blocks)).mapInArrow(task(told, blocks), SCHEMA)
+    return spark.createDataFrame(blocks_table(blocks)).mapInArrow(task(told), SCHEMA)
+
+
+def task(
+    told: Round, blocks: Sequence[bytes] | None = None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A stage of a round as a function for `mapInArrow`, of blocks that were `packed`, or of their numbers."""
 
     def run_stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_to(1)  # a task has one core
         times = "-".join(map(str, (*told.at, told.stage)))
-        for rows in unpacked(batches):
-            yield from to_batches(told.run(rows, attempt(times)))
+        for given in (value for batch in batches for value in batch.column(0)):
+            block = given.as_buffer() if blocks is None else blocks[given.as_py()]
+            yield from to_batches(told.run(unpacked(block), attempt(times)))
         settle()
 
     return run_stage

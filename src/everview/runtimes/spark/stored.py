@@ -57,6 +57,9 @@ def directory(path: str) -> str:
     url = urlsplit(path)
     if url.scheme == "file" and url.netloc in ("", "localhost"):
         return unquote(url.path)
+    if url.scheme == "file" and "://" in path:
+        hint = "give a path, a file: URL without a host, or the URL of an object store"
+        raise StoreError(f"{path} is not a directory of this machine", hint=hint)
     if "://" in path:
         require_scheme(path)
     return path

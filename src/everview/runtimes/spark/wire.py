@@ -86,27 +86,30 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
             yield Row(RowKind(kind), node, shard, columns, payload)
 
 
-def packed(rows: Iterable[Row], partitions: int) -> pa.Table:
-    """Rows that the driver has, for a job without an exchange: one row for each partition, with all that is for it.
+def packed(rows: Iterable[Row], partitions: int) -> list[bytes]:
+    """Rows that the driver has, for a job without an exchange: a block for each partition, with all that is for it.
 
-    Spark makes a task of every record batch. However it divides them, what one task must have together it cannot part.
+    However Spark divides the blocks, what one task must have together it cannot part.
 
-    >>> table = packed([Row(RowKind.WAKE, -1, shard) for shard in (0, 1, 2, 4)], 2)
-    >>> [[row.shard for row in pack] for pack in unpacked(table.to_batches())]
+    >>> blocks = packed([Row(RowKind.WAKE, -1, shard) for shard in (0, 1, 2, 4)], 2)
+    >>> [[row.shard for row in unpacked(block)] for block in blocks]
     [[0, 2, 4], [1]]
     """
     parts: dict[int, list[Row]] = {}
     for row in rows:
         parts.setdefault(row.shard % partitions, []).append(row)
-    batches = [pa.RecordBatch.from_arrays([pa.array([_stream(parts[part])])], schema=PACKED) for part in sorted(parts)]
+    return [_stream(parts[part]) for part in sorted(parts)]
+
+
+def unpacked(block: Any) -> Iterator[Row]:
+    """The rows of a block."""
+    return from_batches(pa.ipc.open_stream(block))
+
+
+def blocks_table(blocks: Iterable[bytes]) -> pa.Table:
+    """Blocks as a table of one record batch each, which Spark makes a task of."""
+    batches = [pa.RecordBatch.from_arrays([pa.array([block])], schema=PACKED) for block in blocks]
     return pa.Table.from_batches(batches, PACKED)
-
-
-def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[Iterator[Row]]:
-    """The rows of every partition that a task was given."""
-    for batch in batches:
-        for payload in batch.column("rows"):
-            yield from_batches(pa.ipc.open_stream(payload.as_buffer()))
 
 
 def _stream(rows: list[Row]) -> bytes:

@@ -5,8 +5,8 @@ A trace is read by the keys of changes. If something is promised of a time in al
 more, and they go as the watermark passes. Answers stay what they are; a trace for which there is no such proof is kept
 whole, and `growth` says why.
 
-A stream ``x`` whose traces expire is kept as ``kept = x + z⁻¹(expired(kept))``, in the order of its time, and the traces
-are of ``kept``. Operators still get the changes of ``x`` alone: that a row expires is no change.
+A stream ``x`` whose traces expire is kept as ``kept = x + z⁻¹(expired(kept))``, in the order of its time, and the
+traces are of ``kept``. Operators still get the changes of ``x`` alone: that a row expires is no change.
 """
 
 from __future__ import annotations

@@ -125,7 +125,8 @@ def test_a_source_with_a_lateness_keeps_what_can_still_change(spark: SparkSessio
     p = pipeline()
     assert p.view("closed").collect() == []
     progress = p.refresh(t=rows(spark, 8, 9, 16))  # and now it is minute 9
-    assert progress is not None and progress.bad_rows == 1
+    assert progress is not None
+    assert progress.bad_rows == 1
     p.refresh(t=rows(spark, 9, 40))  # and now minute 11
     late = [json.loads(row.raw).get("ts", "")[14:16] for row in p.quarantined().collect()]
     assert sorted(late) == ["", "03", "08", "09"]

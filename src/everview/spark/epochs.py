@@ -25,9 +25,9 @@ from everview.spark.checkpoint import require_planned
 from everview.spark.combined import arrived, only
 from everview.spark.delivery import Delivery
 from everview.spark.describe import described
+from everview.spark.lateness import judged
 from everview.spark.position import Position
 from everview.spark.progress import Progress, ProgressLog
-from everview.spark.lateness import judged
 from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.sinks import quarantine
 from everview.spark.spec import SourceSpec

@@ -1,8 +1,8 @@
 """Lateness of sources: what came after the watermark is set aside, and the watermark moves with what came in time.
 
-A source with a lateness promises that its rows are at most so much before the latest of the epochs before. Its watermark
-is a source of its own, of one row, that changes in the same epoch; so it is part of the state, and the same after a
-restart. Rows that break the promise get a reason, and are set aside as other bad rows are, but never refused.
+A source with a lateness promises that its rows are at most so much before the latest of the epochs before. Its
+watermark is a source of its own, of one row, that changes in the same epoch; so it is part of the state, and the same
+after a restart. Rows that break the promise get a reason, and are set aside as other bad rows are, but never refused.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def judged(
             continue
         day = spec.schema[promise.column].type == DATE
         passed = _passed(engine, spec.name)
-        told[place] = frame = _marked(frame, spec, promise.column, passed, day=day)
-        latest = _latest(frame, promise.column, day=day)
+        told[place] = _marked(frame, spec, promise.column, passed, day=day)
+        latest = _latest(told[place], promise.column, day=day)
         reached = None if latest is None else latest - (promise.delay // MICROS["day"] if day else promise.delay)
         if reached is not None and (passed is None or reached > passed):
             own = sources.by_name[watermark_of(spec.name)].spec

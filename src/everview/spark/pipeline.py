@@ -29,20 +29,20 @@ from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
 from everview.plan.timed import CLOCK
-from everview.runtimes.embedded.history import epoch_at, kept_epoch
 from everview.process import ProcessLock
+from everview.runtimes.embedded.history import epoch_at, kept_epoch
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
 from everview.spark.change import PlannedChange
 from everview.spark.claims import Claims, require_apart
 from everview.spark.delivery import FEW, Delivery
 from everview.spark.delivery import read as read_view
-from everview.spark.lateness import Lateness, bind_watermark
 from everview.spark.epochs import TOKEN, PipelineEpochs
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.folders import local_path
+from everview.spark.lateness import Lateness, bind_watermark
 from everview.spark.paths import PathOptions, framed
 from everview.spark.progress import Progress, ProgressLog
 from everview.spark.redefining import PipelineDefinitions

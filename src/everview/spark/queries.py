@@ -17,11 +17,11 @@ from everview.frontends.fluent import QueryPart
 from everview.frontends.sql import CreateView, Drop, bind
 from everview.frontends.sql.parameters import ParameterValues
 from everview.frontends.sql.spark import spark_query
+from everview.lowering.closing import on_close
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
-from everview.lowering.closing import on_close
 from everview.plan.plain_groups import plain_groups
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans

@@ -185,10 +185,10 @@ class Pipeline(Closing):
                     f"stream {name} cannot be added while the others are followed",
                     hint="stop() first, add it, and start() again: the others go on where they were",
                 )
-            stream = self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            made = self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
             if lateness is not None:
                 bind_watermark(self._sources, self.spark, name, lateness)
-            return stream
+            return made
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.

@@ -269,6 +269,25 @@ def test_a_table_with_a_ttl_forgets_and_so_do_its_views(tmp_path: Path) -> None:
         db.sql("CREATE MATERIALIZED VIEW w AS SELECT ts, count(*) AS n FROM t GROUP BY ts EMIT ON WINDOW CLOSE")
 
 
+def test_a_view_that_comes_later_has_what_came_before(tmp_path: Path) -> None:
+    """Traces that views share have dropped rows which a new view still has to show."""
+    db = opened(tmp_path / "s", watermarks=True, views=["within", "tumbling"])
+    minute_by_minute(db, range(40))
+    db.sql(f"CREATE MATERIALIZED VIEW pairs AS SELECT t.v, u.v AS w FROM t JOIN u ON {NEAR}")
+    db.sql(f"CREATE MATERIALIZED VIEW by_v AS SELECT t.k, t.v, u.k AS uk FROM t JOIN u ON t.v = u.v AND {NEAR[14:]}")
+    least = f"SELECT window_start, k, min(v) AS m FROM {TUMBLING} GROUP BY window_start, k"
+    db.sql(f"CREATE MATERIALIZED VIEW least AS {least}")
+    assert len(db.view("pairs")) == len(db.view("within"))
+    minute_by_minute(db, range(40, 44))
+    db.close()
+    db = ev.connect(tmp_path / "s")
+    minute_by_minute(db, range(44, 50))
+    db.vacuum()
+    for view in ("pairs", "by_v", "least"):
+        assert max(held(db, view)["bounded"]) <= 30
+    assert db.verify()
+
+
 def test_dates_have_watermarks() -> None:
     db = ev.connect()
     db.sql("CREATE TABLE t (d DATE, v BIGINT, WATERMARK FOR d AS d - INTERVAL 2 DAYS)")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.errors import PipelineError
+from everview.errors import EverviewError, PipelineError
 from everview.spark import Pipeline
 
 if TYPE_CHECKING:
@@ -103,3 +103,55 @@ def test_a_clock_that_nobody_reads_is_not_told(spark: SparkSession, tmp_path: Pa
     p = Pipeline(spark, tmp_path / "state")
     with pytest.raises(PipelineError, match="no view asks the time"):
         p.advance(START)
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_a_source_with_a_lateness_keeps_what_can_still_change(spark: SparkSession, tmp_path: Path, place: str) -> None:
+    def pipeline() -> Pipeline:
+        p = Pipeline(spark, tmp_path / "state", place=place, shards=2, bad_rows="fail")
+        p.source("t", rows(spark, 0, 4, 9), lateness=("ts", "5 minutes"))
+        windows = "FROM t GROUP BY window(ts, '10 minutes')"
+        p.sql(f"CREATE MATERIALIZED VIEW n AS SELECT window.start AS s, count(*) AS n {windows}")
+        p.sql(
+            f"CREATE MATERIALIZED VIEW closed AS SELECT window.end AS e, count(DISTINCT id) AS n {windows} "
+            "EMIT ON WINDOW CLOSE"
+        )
+        return p
+
+    p = pipeline()
+    p.refresh()
+    p.refresh(t=rows(spark, 3, 5, 14, None))  # the watermark is minute 4: the first and the last one are late
+    p.close()
+    p = pipeline()
+    assert p.view("closed").collect() == []
+    progress = p.refresh(t=rows(spark, 8, 9, 16))  # and now it is minute 9
+    assert progress is not None
+    assert progress.bad_rows == 1
+    p.refresh(t=rows(spark, 9, 40))  # and now minute 11
+    late = [json.loads(row.raw).get("ts", "")[14:16] for row in p.quarantined().collect()]
+    assert sorted(late) == ["", "03", "08", "09"]
+    assert {row.reason for row in p.quarantined().collect()} == {"it came after the watermark had passed it"}
+    counted = sorted((row.s, row.n) for row in p.view("n").collect())
+    assert [n for _, n in counted] == [5, 2, 1]
+    assert sorted(row.n for row in p.view("closed").collect()) == [1, 3]
+    p.verify().raise_if_different()
+    before = p.view("n", version=2)
+    assert sorted(row.n for row in before.collect()) == [1, 4]
+    with pytest.raises(EverviewError, match="epoch 99 has not come yet"):
+        p.view("n", version=99)
+    p.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lateness": ("id", "5 minutes")}, "id is BIGINT"),
+        ({"lateness": ("ts", "5 moons")}, "no lateness"),
+        ({"lateness": ("ts", "1 minute"), "key": "id", "changes": "upsert"}, "rows that are new"),
+    ],
+)
+def test_a_lateness_is_checked(spark: SparkSession, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    p = Pipeline(spark, tmp_path / "state")
+    with pytest.raises(EverviewError, match=message):
+        p.source("t", rows(spark, 1), **options)
+    p.close()

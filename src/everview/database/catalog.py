@@ -313,6 +313,16 @@ class Streams(Mapping[str, Stream]):
         return len(self._catalog.relations)
 
 
+def lowered_aside(catalog: Catalog, plan: Plan) -> Stream:
+    """The stream of a plan in a circuit of its own, with all tables, and what those of them with a TTL forget."""
+    circuit = Circuit()
+    tables = {name: circuit.source(name, table.schema) for name, table in catalog.tables.items()}
+    for table in catalog.tables.values():
+        if table.watermark is not None and table.watermark.ttl is not None:
+            circuit.sink(expired_of(table.name), tables[table.name], keep=False)
+    return Streams(circuit, catalog, tables).of_plan(plan)
+
+
 class Exact(Mapping[str, Stream]):
     """Streams by the names that plans use: those of the tables and views themselves."""
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from everview.database.catalog import Catalog
+from everview.database.catalog import Catalog, lowered_aside
 from everview.database.definitions import Reader, ViewDefinition, check_name
 from everview.database.rules import DATALOG, derived_name
 from everview.errors import DefinitionError
@@ -28,15 +28,15 @@ from everview.scalars.expressions import Expression, Literal, Now
 from everview.types import Schema, Type
 
 if TYPE_CHECKING:
-    from everview.database.closing import on_close
     from everview.database.core import Core
     from everview.database.information import information_of, statement_of
     from everview.database.past import scan_as_of
     from everview.frontends.sql.constraints import UniqueColumns
+    from everview.lowering.closing import on_close
     from everview.plan.plain_groups import plain_groups
 else:
     scan_as_of = Later("everview.database.past", "scan_as_of")
-    on_close = Later("everview.database.closing", "on_close")
+    on_close = Later("everview.lowering.closing", "on_close")
     plain_groups = Later("everview.plan.plain_groups", "plain_groups")
     information_of = Later("everview.database.information", "information_of")
     statement_of = Later("everview.database.information", "statement_of")
@@ -161,7 +161,7 @@ def sql_view(statement: CreateView, known: ReadableDatabase, sizes: Mapping[str,
         statement = replace(statement, plan=plain_groups(statement.plan))
     named = statement.named(known.read, known.keys_of(statement.plan), statistics_of(sizes))
     if statement.on_close:
-        named = on_close(named, known.catalog)
+        named = on_close(named, lowered_aside(known.catalog, named.optimized))
     view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
     return replace(view, parameters=parameters, sizes=sizes) if parameters or sizes else view
 

@@ -1,4 +1,4 @@
-"""``VERSION AS OF`` and ``TIMESTAMP AS OF``: relations as they were at an epoch that the state directory still keeps."""
+"""``VERSION AS OF`` and ``TIMESTAMP AS OF``: relations as they were at an epoch that the directory still keeps."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from everview.types import TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A row of one side of a join is at most so much before its partner, by a time of each: ``field + micros >= other``.
+    """A row of one side of a join is at most so much before its partner, by times of both: ``field + micros >= other``.
 
     ``places`` are where the field stands in the rows of the stream that is known to be so.
     """

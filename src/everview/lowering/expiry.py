@@ -5,8 +5,8 @@ A trace is read by the keys of changes. If something is promised of a time in al
 more, and they go as the watermark passes. Answers stay what they are; a trace for which there is no such proof is kept
 whole, and `growth` says why.
 
-A stream ``x`` whose traces expire is kept as ``kept = x + z⁻¹(expired(kept))``, in the order of its time, and the traces
-are of ``kept``. Operators still get the changes of ``x`` alone: that a row expires is no change.
+A stream ``x`` whose traces expire is kept as ``kept = x + z⁻¹(expired(kept))``, in the order of its time, and the
+traces are of ``kept``. Operators still get the changes of ``x`` alone: that a row expires is no change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from everview.operators.join import LEFT, RIGHT, JoinIncremental
 from everview.operators.linear import Map, Plus, Project
 from everview.operators.operator import Layout, Moment
 from everview.operators.semijoin import SemijoinIncremental
-from everview.plan.timed import CLOCK, tells_time
+from everview.plan.timed import CLOCK, is_watermark, tells_time
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY_TIME
@@ -76,9 +76,12 @@ class Reading:
     unread: Facts
 
 
-def expiring(circuit: Circuit) -> Circuit:
-    """An incremental circuit whose traces drop what promises prove is never read again."""
-    expiries = _expiries(circuit)
+def expiring(circuit: Circuit, *, steady_clock: bool = False) -> Circuit:
+    """An incremental circuit whose traces drop what promises prove is never read again.
+
+    With a ``steady_clock``, the clock of views never goes back, as watermarks do not.
+    """
+    expiries = _expiries(circuit, steady_clock=steady_clock)
     if not expiries:
         return circuit
     kept: dict[int, Stream] = {}
@@ -102,9 +105,9 @@ def expiring(circuit: Circuit) -> Circuit:
 # -- which rows a trace can do without
 
 
-def _expiries(circuit: Circuit) -> dict[int, Expiry]:
+def _expiries(circuit: Circuit, *, steady_clock: bool) -> dict[int, Expiry]:
     by_trace: dict[int, list[Facts]] = {}
-    for reading in readings(circuit):
+    for reading in readings(circuit, steady_clock=steady_clock):
         by_trace.setdefault(reading.trace, []).append(reading.unread)
     found: dict[int, Expiry] = {}
     for trace, unread in by_trace.items():
@@ -134,13 +137,16 @@ def _input(circuit: Circuit, trace: int) -> object:
     return node.operator if isinstance(node, Apply) else None
 
 
-def readings(circuit: Circuit) -> Iterator[Reading]:
+def readings(circuit: Circuit, *, steady_clock: bool = False) -> Iterator[Reading]:
     """Every reading of a trace of the root, with what it leaves unread."""
     known, near = promises(circuit), demanded(circuit)
     for node_id, node in enumerate(circuit):
         if not isinstance(node, Apply) or not node.reads:
             continue
-        unread = _unread(circuit, node_id, node, known, near.get(node_id, ()))
+        if isinstance(node.operator, DueIncremental):
+            unread = [_passed(circuit, node, steady_clock=steady_clock), NO_FACTS]
+        else:
+            unread = _unread(circuit, node_id, node, known, near.get(node_id, ()))
         for read, facts in zip(reads_of(node), unread, strict=True):
             yield Reading(node_id, read.node, facts)
 
@@ -163,8 +169,6 @@ def _unread(
             return [found, looked_up]
         case AsofIncremental() as operator:
             return _unmatched(operator, *given)
-        case DueIncremental():
-            return [_passed(circuit, node), NO_FACTS]
         case _:
             return [NO_FACTS] * len(node.reads)
 
@@ -207,14 +211,14 @@ def _unmatched(operator: AsofIncremental, left: Facts, right: Facts) -> Sequence
     return [_without_none(lefts), _without_none(rights)]
 
 
-def _passed(circuit: Circuit, node: Apply) -> Facts:
-    """Rows whose moment has come are not looked up any more, as the clock of views and watermarks never go back."""
+def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:
+    """Rows whose moment has come are not looked up any more, if the clock never goes back."""
     given = node.inputs[1]
     at = given
     while at is not None:
         below = circuit[at]
         if isinstance(below, Source):
-            if not tells_time(below.name):
+            if not (is_watermark(below.name) or (steady_clock and below.name == CLOCK)):
                 return NO_FACTS
             (time,) = circuit.layout(_below_trace(circuit, given)).schema.fields
             if time.type != TIMESTAMP:

@@ -7,6 +7,7 @@ from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, rea
 from everview.lowering.expiry import Reading, is_clock, readings
 from everview.operators.asof import AsofIncremental
 from everview.operators.by_state import OverChanges
+from everview.operators.due import DueIncremental
 from everview.operators.expired import Expired
 from everview.operators.join import JoinIncremental
 from everview.operators.linear import Plus
@@ -84,5 +85,7 @@ def _why(circuit: Circuit, reading: Reading) -> str:
             return "no watermark bounds a column of its groups, so any group may still change"
         case JoinIncremental() | SemijoinIncremental() | AsofIncremental():
             return "no watermark bounds the times that it is joined by, so any row may still find a partner"
+        case DueIncremental():
+            return "its clock may go back, and then rows that have passed are read again"
         case _:
             return "any row may still be read"

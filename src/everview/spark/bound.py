@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
-from everview.plan.timed import CLOCK
+from everview.plan.timed import CLOCK, Watermark, is_watermark
 from everview.runtimes.tables import Table
 from everview.spark.paths import MadeFrame, relist, rows_of
 from everview.spark.position import Position
@@ -31,6 +31,7 @@ class BoundSource:
     frame: DataFrame
     keep: bool
     files: MadeFrame | None = None  # what the frame was made of
+    watermark: Watermark | None = None
 
     def now(self, *, again: bool) -> DataFrame:
         """The frame, over the files that are there now; what a given frame has is read first, and it must be there."""
@@ -182,6 +183,8 @@ def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:
+    if is_watermark(name):
+        return False  # it moves with the rows of its source
     if name == CLOCK:
         return name not in fed  # once it was told a time, it does not go back to the present by itself
     return name not in read or (again and bound.again and name not in fed)

@@ -25,9 +25,10 @@ from everview.spark.checkpoint import require_planned
 from everview.spark.combined import arrived, only
 from everview.spark.delivery import Delivery
 from everview.spark.describe import described
+from everview.spark.lateness import judged
 from everview.spark.position import Position
 from everview.spark.progress import Progress, ProgressLog
-from everview.spark.shaping import UNREADABLE
+from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
 
@@ -74,7 +75,13 @@ class PipelineEpochs:
             self._tick(engine)
         frame = arrived(frame)
         arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
-        self._run(engine, arrival, position.to_offsets(), number)
+        self._run(engine, self._in_time(engine, arrival), position.to_offsets(), number)
+
+    def _in_time(self, engine: Engine, arrival: Arrival) -> Arrival:
+        """What arrives, with late rows marked and watermarks moved, if sources have any."""
+        if not any(self._sources.by_name[spec.name].watermark for spec in arrival.specs):
+            return arrival
+        return Arrival.of(*judged(engine, self._sources, arrival.specs, arrival.frames))
 
     def _tick(self, engine: Engine) -> None:
         """Run one epoch in which only time has passed."""
@@ -90,7 +97,7 @@ class PipelineEpochs:
             offsets[TOKEN] = token
         specs = self._sources.named([*frames])
         arriving = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
-        self._run(engine, Arrival.of(specs, arriving), offsets, None)
+        self._run(engine, self._in_time(engine, Arrival.of(specs, arriving)), offsets, None)
 
     def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
         """Run steps 1 to 5 of an epoch."""
@@ -164,19 +171,18 @@ class PipelineEpochs:
     def _set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> int:
         """Refuse bad rows, or set them aside under the epoch's number, and return how many there were.
 
-        Unless a user has decided, rows are refused, and text that is no row is set aside.
+        Unless a user has decided, rows are refused, and text that is no row is set aside; late rows always are.
         """
         bad = sum(table.num_rows for table in parts)
-        no_row: Any = pa.scalar(UNREADABLE)
-        refused = [table.filter(pc.not_equal(table.column("reason"), no_row)) for table in parts]
-        if self._bad_rows == "quarantine" or (self._bad_rows is None and not any(map(len, refused))):
+        settled: Any = pa.array([LATE] if self._bad_rows == "fail" else [UNREADABLE, LATE])
+        refused = [table.filter(pc.invert(pc.is_in(table.column("reason"), settled))) for table in parts]
+        if self._bad_rows == "quarantine" or not any(map(len, refused)):
             place = self._state.place
             if bad or place.holds_aside(epoch):
                 place.set_aside(epoch, [BAD.empty_table(), *parts])
-        elif bad:
-            shown = parts if self._bad_rows == "fail" else refused
-            bad = sum(map(len, shown))
-            first = next(table.slice(0, 1).to_pylist()[0] for table in shown if table.num_rows)
+        else:
+            bad = sum(map(len, refused))
+            first = next(table.slice(0, 1).to_pylist()[0] for table in refused if table.num_rows)
             many = f"{bad:,} bad row{'s' if bad > 1 else ''}"
             raise BadRows(
                 f"source {first['source']} has {many}, the first one {first['raw']}: {first['reason']}",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import title
 from everview.circuit.program import Program
+from everview.lowering.growth import growth
 from everview.runtimes.spark.engine import Engine
 from everview.spark.progress import Progress
 from everview.spark.sinks import SinkSpec
@@ -28,6 +29,7 @@ def explain(
     lines += ["sinks", *(f"  {sink}" for sink in sinks)] if sinks else []
     lines += ["query", *(f"  {line}" for line in str(query).splitlines())]
     lines += ["stages", *_stages(engine)]
+    lines += ["traces", *_growth(engine)]
     lines += [f"placement: {engine.placement.place}", engine.placement.table()]
     lines += ["last epochs", *(f"  {_epoch(epoch)}" for epoch in done[-SHOWN:])] if done else []
     return "\n".join(lines)
@@ -37,6 +39,12 @@ def _source(spec: SourceSpec) -> str:
     key = f", key {', '.join(spec.key)}" if spec.key else ""
     order = f", ordered by {spec.order}" if spec.order else ""
     return f"{spec.name} ({spec.schema}): {spec.changes}{key}{order}"
+
+
+def _growth(engine: Engine) -> Iterator[str]:
+    """Whether each trace of the root is bounded, and why."""
+    for node, said in sorted(growth(engine.program.circuit).items()):
+        yield f"  {node}: {said}"
 
 
 def _stages(engine: Engine) -> Iterator[str]:

@@ -30,6 +30,7 @@ from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
 from everview.plan.timed import CLOCK
 from everview.process import ProcessLock
+from everview.runtimes.embedded.history import epoch_at, kept_epoch
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
 from everview.spark.change import PlannedChange
@@ -41,6 +42,7 @@ from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.frames import frame_of
+from everview.spark.lateness import Lateness, bind_watermark
 from everview.spark.paths import PathOptions, framed
 from everview.spark.places import CheckpointPlace
 from everview.spark.progress import Progress, ProgressLog
@@ -149,6 +151,7 @@ class Pipeline(Closing):
         order: str | None = None,
         schema: Schema | str | None = None,
         keep: bool = True,
+        lateness: Lateness | None = None,
     ) -> Stream:
         """Take a source from a batch or streaming frame, or from files, whose rows are changes of one of these styles.
 
@@ -160,6 +163,10 @@ class Pipeline(Closing):
         number that may be NULL takes twice the room. ``order`` is the column that says which of several changes of a
         key is the last; without it, the last to arrive. ``keep=False`` saves the space of the source's contents, which
         `verify` needs.
+
+        ``lateness``, as in ``("ts", "5 minutes")``, promises how much a row may be before the latest one of earlier
+        epochs: traces then drop what can never be read again, and rows that come later are set aside, see
+        `quarantined`.
 
         With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
@@ -176,7 +183,10 @@ class Pipeline(Closing):
                     f"stream {name} cannot be added while the others are followed",
                     hint="stop() first, add it, and start() again: the others go on where they were",
                 )
-            return self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            made = self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            if lateness is not None:
+                bind_watermark(self._sources, self.spark, name, lateness)
+            return made
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
@@ -371,9 +381,19 @@ class Pipeline(Closing):
         return self._state.engine().epoch
 
     @in_our_words()
-    def view(self, name: str) -> DataFrame:
-        """The rows of a view now, each as often as its weight."""
+    def view(self, name: str, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
+        """The rows of a view now, each as often as its weight; or at an epoch or a time of which the state is kept.
+
+        A ``timestamp`` without a time zone is in UTC.
+        """
+        if version is not None and timestamp is not None:
+            raise PipelineError("an epoch and a time are two moments", hint="give version or timestamp")
+        if timestamp is not None:
+            moment = timestamp.replace(tzinfo=UTC) if timestamp.tzinfo is None else timestamp
+            version = epoch_at(self.path, moment)
         with self._lock:
+            if version is not None and version != self.epoch:
+                return read_view(self.spark, self.path, name, epoch=kept_epoch(self.path, version))
             engine = self._state.engine()
             view = engine.run.view(name)
             if engine.rows_of(name) <= FEW:

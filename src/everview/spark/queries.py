@@ -17,11 +17,13 @@ from everview.frontends.fluent import QueryPart
 from everview.frontends.sql import CreateView, Drop, bind
 from everview.frontends.sql.parameters import ParameterValues
 from everview.frontends.sql.spark import spark_query
+from everview.lowering.closing import on_close
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
-from everview.plan.timed import CLOCK, CLOCK_SCHEMA, kept_in_time
+from everview.plan.plain_groups import plain_groups
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
@@ -113,7 +115,13 @@ class Queries:
         tables, given = self.readable(), ParameterValues.by_names(written.given)
         (statement,) = bind(written.text, tables, written.dialect, given)
         assert isinstance(statement, CreateView), "the text of a view defines one"
-        return statement.named(dict.fromkeys(tables.read)), spark_query(statement)
+        if not any(map(is_watermark, self._circuit.sources)) and not statement.on_close:
+            return statement.named(dict.fromkeys(tables.read)), spark_query(statement)
+        plain = replace(statement, plan=plain_groups(statement.plan))
+        named = plain.named(dict.fromkeys(tables.read))
+        if not statement.on_close:
+            return named, spark_query(statement)
+        return on_close(named, self._lowering.of(named.optimized)), None
 
     # -- changing views
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Bad = tuple["Column", "Column"]  # when a row is bad, and why
+LATE: Final = "it came after the watermark had passed it"  # the reason of a row that breaks a source's promise
 UNREADABLE: Final = "text that cannot be read"  # the reason of a row that is no row
 
 # What operations on rows are called, in lower case.

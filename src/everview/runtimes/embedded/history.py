@@ -44,10 +44,10 @@ def kept_epoch(path: str | Path, epoch: int) -> int:
 
 
 def _listed(kept: tuple[int, ...]) -> str:
-    whole = len(kept) == kept[-1] - kept[0] + 1
-    if len(kept) <= 3 and not whole:
-        return f"epochs {', '.join(map(str, kept))}"
-    return f"epoch {kept[0]}" if len(kept) == 1 else f"{'' if whole else 'some '}epochs {kept[0]} to {kept[-1]}"
+    first, last = kept[0], kept[-1]
+    if first == last:
+        return f"epoch {first}"
+    return f"{'' if len(kept) == last - first + 1 else 'some '}epochs {first} to {last}"
 
 
 def epoch_at(path: str | Path, moment: dt.datetime) -> int:

@@ -18,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.nodes import Apply, Node, inputs_of, reads_of
+from everview.circuit.nodes import Apply, Feedback, Node, inputs_of, reads_of
 from everview.circuit.program import Program
 from everview.errors import EverviewError
 from everview.kernels.large import arrange, one_scratch, project
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
+from everview.operators.expired import Expired
 from everview.operators.index import Index, sorted_by
 from everview.operators.join import JoinTrace
+from everview.operators.linear import Plus, Project, Recode
 from everview.operators.operator import Context, Moment, Operator, word_columns
 from everview.runtimes.embedded.walk import Route, chosen_words, operator_of, walk_from, walked
 from everview.runtimes.epoch import Epochs
@@ -87,6 +89,7 @@ def hydrate(
         with one_scratch():
             _fill(cells, program, held, known, departures, context, first)
             Epochs(_part(program, left), state, context, bounds).run(cells)
+        _forget_expired(program, state, held)
         return
     except (EverviewError, OverflowError):  # a kernel raises the latter
         state.abandon()
@@ -95,6 +98,51 @@ def hydrate(
     cells = [{} for _ in range(program.shards)]
     _fill(cells, program, held, known, whole, context, first)
     Epochs(_part(program, needed), state, context, bounds).run(cells)
+    _forget_expired(program, state, held)
+
+
+def _forget_expired(program: Program, state: ProgramState, held: Held) -> None:
+    """Let new traces of what is kept of a stream hold what other traces of that hold: the rest has expired already.
+
+    Operators have read them whole: what they make of rows that have expired since is a part of their results.
+    """
+    known, new = integrals(program, held), set(new_nodes(program, held))
+    for at in sorted(new & expiring_nodes(program)):
+        (index,) = inputs_of(program.circuit[at])
+        source = None if index is None else inputs_of(program.circuit[index])[0]
+        if index is None or source not in known:
+            continue
+        state.absorb()
+        for shard, trace in enumerate(state.of(at)):
+            trace.abandon()
+            state.push(shard, (), {at: known[source].read_by(operator_of(program, index), held, shard)})
+
+
+def expiring_nodes(program: Program) -> set[int]:
+    """The streams that are kept without what has expired, their indexes, and the traces of these."""
+    found: set[int] = set()
+    for at in program.order:
+        node = program.circuit[at]
+        inputs = [i for i in inputs_of(node) if i is not None]
+        plus = isinstance(node, Apply) and isinstance(node.operator, Plus)
+        if plus and any(_takes_back(program, i) for i in inputs):
+            found.add(at)
+        elif isinstance(node, Apply) and isinstance(node.operator, Index | Arrange | Exchange):
+            found.update({at} if found.intersection(inputs) else ())
+    return found
+
+
+def _takes_back(program: Program, at: int) -> bool:
+    """Whether a stream is the feedback of what has expired."""
+    node = program.circuit[at]
+    if not isinstance(node, Feedback) or node.input is None:
+        return False
+    below = program.circuit[node.input]
+    while isinstance(below, Apply) and isinstance(below.operator, Project | Recode | Exchange):
+        (given,) = below.inputs
+        assert given is not None, "a program is connected"
+        below = program.circuit[given]
+    return isinstance(below, Apply) and isinstance(below.operator, Expired)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +167,9 @@ class HydrationPlan:
 
 def hydration(program: Program, held: Container[str]) -> HydrationPlan:
     """What it takes to compute the traces of a program that are not held already."""
-    wanted, known = new_nodes(program, held), integrals(program, held)
+    wanted, expiring = new_nodes(program, held), expiring_nodes(program)
+    # A trace that expires does not hold what has come by its stream so far.
+    known = {at: integral for at, integral in integrals(program, held).items() if at not in expiring}
     return HydrationPlan(program, *_back_from(program, wanted, known), known)
 
 

@@ -13,7 +13,7 @@ from everview.circuit.rewrite import NodeRules, rewrite
 from everview.errors import EverviewError, FunctionError, shown
 from everview.kernels.threads import keep_to
 from everview.later import Later
-from everview.plan.timed import tells_time
+from everview.plan.timed import CLOCK, tells_time
 from everview.runtimes.tables import Table, with_tombstones
 from everview.types import unknown_name
 
@@ -58,7 +58,9 @@ def prepared(
             raise unknown_name("source", name, circuit.sources)
     incremental = circuit if as_is else incrementalize(circuit)
     if not as_is and any(tells_time(name) for name in circuit.sources):
-        incremental = expiring(incremental)
+        # The clock of a database is a table without a key, and refuses to go back; a pipeline's may be told any time.
+        steady = CLOCK in tables and not tables[CLOCK].key
+        incremental = expiring(incremental, steady_clock=steady)
     if as_is and any(table.tombstones for table in tables.values()):
         incremental = rewrite(circuit, NodeRules(), checked=True)  # which gets sources that a user's has not
     return Program(incremental, shards, with_tombstones(incremental, tables), reuse=reuse)

@@ -39,6 +39,7 @@ from everview.runtimes.spark.values import (
 )
 from everview.runtimes.spark.wire import (
     ARROW,
+    SCHEMA,
     Row,
     RowKind,
     edit_of,

@@ -11,28 +11,26 @@ from dataclasses import replace
 from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Sink, Source
-from everview.database.catalog import Catalog, Streams
+from everview.circuit.rewrite import part
+from everview.circuit.stream import Stream
 from everview.errors import DefinitionError
 from everview.lowering.promises import TIMES, Bound, Promise, promises
 from everview.plan.catalog import NamedPlan
+from everview.plan.forgotten import just_after
 from everview.plan.node import Plan
 from everview.plan.nodes import During, Filter, Join, Project, Scan
-from everview.plan.forgotten import just_after
-from everview.plan.timed import expired_of
+from everview.plan.timed import is_companion, is_watermark
 from everview.plan.typing import call
 from everview.scalars.expressions import Expression, moved
 
 
-def on_close(named: NamedPlan, catalog: Catalog) -> NamedPlan:
-    """The view with each row from when on it is final."""
-    circuit = Circuit()
-    tables = {name: circuit.source(name, table.schema) for name, table in catalog.tables.items()}
-    for table in catalog.tables.values():
-        if table.watermark is not None and table.watermark.ttl is not None:
-            circuit.sink(expired_of(table.name), tables[table.name], keep=False)  # by which its promise is void
-    stream = Streams(circuit, catalog, tables).of_plan(named.optimized).under(named.schema)
-    circuit.sink(named.name, stream)
-    incremental = incrementalize(circuit)
+def on_close(named: NamedPlan, stream: Stream) -> NamedPlan:
+    """The view with each row from when on it is final; ``stream`` is that of its rows as they change."""
+    circuit = stream.circuit
+    beside = [node for name, node in circuit.sources.items() if is_watermark(name)]
+    alone, at = part(circuit, [stream.id, *beside], [name for name in circuit.sinks if is_companion(name)])
+    alone.sink(named.name, at[stream.id].under(named.schema), keep=False)
+    incremental = incrementalize(alone)
     sink = incremental[incremental.sinks[named.name]]
     assert isinstance(sink, Sink), "a view has a sink"
     known = promises(incremental)[sink.input].fields
@@ -40,15 +38,15 @@ def on_close(named: NamedPlan, catalog: Catalog) -> NamedPlan:
     if not times:
         raise DefinitionError(
             f"view {named.name} emits on window close, and no watermark says when its rows are final",
-            hint="group by a window of a column that has a WATERMARK, and select its start or end",
+            hint="group by a window of a column that has a WATERMARK and no TTL, and select its start or end",
         )
     field, bound = min(times, key=lambda time: (len(time[1]), time[0]))
-    clock, tables_read = _clock(incremental, bound)
+    clock, watermarks = _clock(incremental, bound)
     return replace(
         named,
         plan=_closed(named.plan, field, clock),
         optimized=_closed(named.optimized, field, clock),
-        reads=tuple(dict.fromkeys((*named.reads, *tables_read))),
+        reads=tuple(dict.fromkeys((*named.reads, *watermarks))),
     )
 
 
@@ -77,5 +75,4 @@ def _scan(circuit: Circuit, promise: Promise) -> Scan:
 def _closed(plan: Plan, field: int, clock: Plan) -> Plan:
     time = plan.columns[field]
     known = Filter(plan, call("is_not_null", time)) if time.nullable else plan
-    time = known.columns[field]
-    return During(known, clock, just_after(time))
+    return During(known, clock, just_after(known.columns[field]))

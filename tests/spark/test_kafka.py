@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from documented import run_page
 from everview.errors import SourceError
 from everview.spark import Pipeline
 
@@ -176,3 +177,16 @@ def avro(spark: SparkSession, schema: str, **row: Any) -> bytes:
 def test_what_no_topic_is(spark: SparkSession, tmp_path: Path, said: dict[str, Any], message: str) -> None:
     with pytest.raises(SourceError, match=message):
         Pipeline(spark, tmp_path / "state").source("account", format="kafka", **said)
+
+
+def test_the_page(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    send(kafka, "accounts", as_json(1, "Ada", 5), as_json(2, "Ada", 7), as_json(3, "Bob", 1))
+    with run_page("how-to/kafka.md", spark=spark, broker=kafka, state=tmp_path / "state")["p"] as p:
+        p.refresh()
+    options = {"kafka.bootstrap.servers": kafka, "subscribe": "held"}
+    with Pipeline(spark, tmp_path / "reader", place="driver", shards=2) as p:
+        said = {"schema": "owner STRING NOT NULL, total BIGINT", "key": "owner", "changes": "upsert"}
+        p.source("held", format="kafka", options=options, **said)
+        p.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM held")
+        p.refresh()
+        assert sorted(tuple(row) for row in p.view("v").collect()) == [("Ada", 12), ("Bob", 1)]

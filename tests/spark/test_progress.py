@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from rich.console import Console
 
+from everview.spark.metrics import MetricsServer, metrics
 from everview.spark.progress import LiveTable, Progress, ProgressLog, table
 
 
@@ -76,3 +79,36 @@ def test_the_last_epochs_on_a_terminal() -> None:
             live.add(done(epoch, v=epoch))
     drawn = "\n".join(text(out)).split("epoch")[-1]  # the last of the drawings
     assert [line.split()[0] for line in drawn.splitlines()[1:3]] == ["2", "3"]
+
+
+def test_metrics_are_told_to_whoever_asks() -> None:
+    log = ProgressLog()
+    first = Progress(1, 0, {"t": 5}, {'v"': 2}, {"tick": 0.5, "total": 1.0}, "driver", "few", 100, 7, 1)
+    for done in (first, Progress(2, 1, {"t": 3}, {}, {"tick": 0.25, "total": 0.5}, "cluster", "many", 200, 9, 0)):
+        log.append(done)
+    del log[:-1]  # what is dropped from the log stays in the sums
+    with MetricsServer(lambda: metrics(log, delivered=1), port=0) as server:
+        with urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            lines = answer.read().decode().splitlines()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"http://127.0.0.1:{server.port}/")
+    told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert float(told.pop("everview_last_epoch_timestamp_seconds")) > 0
+    assert told == {
+        "everview_epoch": "2",
+        'everview_last_epoch_seconds{step="tick"}': "0.250000",
+        'everview_last_epoch_seconds{step="total"}': "0.500000",
+        "everview_state_bytes": "200",
+        "everview_trace_rows": "9",
+        "everview_delivered_epoch": "1",
+        'everview_epochs_total{placement="driver"}': "1",
+        'everview_epochs_total{placement="cluster"}': "1",
+        'everview_epoch_seconds_total{step="tick"}': "0.750000",
+        'everview_epoch_seconds_total{step="total"}': "1.500000",
+        'everview_rows_in_total{source="t"}': "8",
+        'everview_rows_out_total{view="v\\""}': "2",
+        "everview_bad_rows_total": "1",
+    }
+    helped = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(helped) == len(set(helped)) == 11

@@ -83,7 +83,7 @@ class Delivery:
 
     def again(self, engine: Engine) -> None:
         """Deliver the last epoch once more, unless the sinks are known to have it; new sinks may begin."""
-        if engine.epoch and self._sinks and self._last() != engine.epoch:
+        if engine.epoch and self._sinks and self.last != engine.epoch:
             self.give(engine, engine.last_changes())
         self._begin(engine)
 
@@ -92,14 +92,16 @@ class Delivery:
 
         Afterwards its changes are gone. A view that the state does not have is none of that epoch.
         """
-        if not self._sinks or self._last() == stored.epoch:
+        if not self._sinks or self.last == stored.epoch:
             return
         known = views(stored)
         schemas = {sink.view: known[sink.view].schema for sink in self._sinks if sink.view in known}
         changes = stored_changes(stored, schemas)
         self._give(stored.epoch, changes, lambda view: read(self._spark, self._state, view, epoch=stored.epoch))
 
-    def _last(self) -> int:
+    @property
+    def last(self) -> int:
+        """The last epoch that all sinks are known to have; -1 if none."""
         try:
             return int(self._notes.read(DELIVERED) or b"-1")
         except ValueError:

@@ -18,7 +18,7 @@ from everview.errors import SinkError
 from everview.spark.epoch_folders import EPOCH
 from everview.spark.folders import local_path
 from everview.spark.frames import frame_of
-from everview.spark.keyed import DELETE, INSERT, OP, by_key
+from everview.spark.keyed import DELETE, INSERT, OP, UPDATE, by_key
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -84,35 +84,38 @@ def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mappin
     frame.createGlobalTempView(name)  # which other sessions see
     try:
         merge = f"MERGE INTO {_target(spec)} AS t USING global_temp.{name} AS s {_clauses(spec, rows)}"
-        _apart(spark, settings).sql(merge)
+        done = [row.asDict() for row in _apart(spark, settings).sql(merge).collect()]
     finally:
         spark.catalog.dropGlobalTempView(name)
+    if done and spec.begin == "snapshot":  # nothing was done if the table has the epoch
+        _require_expected(spec, rows, done[0])
 
 
 def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
-    """What to do with the row of a key; where the table is the view from the beginning, surprises are refused."""
+    """What to do with the row of a key."""
     names = [_quoted(name) for name in rows.column_names if name != OP]
     same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in spec.key)
     values = ", ".join(f"s.{name}" for name in names)
     update = ", ".join(f"t.{name} = s.{name}" for name in names)
-    insert = f"INSERT ({', '.join(names)}) VALUES ({values})"
-    if spec.begin != "snapshot":
-        return (
-            f"ON {same} WHEN MATCHED AND s.{OP} = '{DELETE}' THEN DELETE WHEN MATCHED THEN UPDATE SET {update} "
-            f"WHEN NOT MATCHED AND s.{OP} <> '{DELETE}' THEN {insert}"
-        )
-    there = _never(f"s.{OP} = '{INSERT}'", "the table has a row already with the key of a new one")
-    missing = _never(f"s.{OP} <> '{INSERT}'", "the table has no row with the key of one that has changed")
     return (
-        f"ON {same} WHEN MATCHED AND {there} THEN DELETE "
-        f"WHEN MATCHED AND s.{OP} = '{DELETE}' THEN DELETE WHEN MATCHED THEN UPDATE SET {update} "
-        f"WHEN NOT MATCHED AND {missing} THEN {insert} WHEN NOT MATCHED THEN {insert}"
+        f"ON {same} WHEN MATCHED AND s.{OP} = '{DELETE}' THEN DELETE WHEN MATCHED THEN UPDATE SET {update} "
+        f"WHEN NOT MATCHED AND s.{OP} <> '{DELETE}' THEN INSERT ({', '.join(names)}) VALUES ({values})"
     )
 
 
-def _never(condition: str, why: str) -> str:
-    """A condition that is false, or ends the commit: what it stands for cannot be if the table is the view."""
-    return f"s.{OP} = CASE WHEN {condition} THEN raise_error('{why}') ELSE '' END"
+def _require_expected(spec: SinkSpec, rows: pa.Table, done: Mapping[str, int]) -> None:
+    """Refuse what a merge has done if it is not what the changes say: then the table was not the view.
+
+    Only Delta's own counts tell, and they come with the commit. The error tells once; the epoch is not merged again.
+    """
+    ops = rows.column(OP).to_pylist()
+    for op, count in ((INSERT, "num_inserted_rows"), (UPDATE, "num_updated_rows"), (DELETE, "num_deleted_rows")):
+        if done[count] != ops.count(op):
+            raise SinkError(
+                f"the changes {op} {ops.count(op)} rows, and of {_target(spec)} it were {done[count]}: "
+                f"the table was not what the view was: {spec}",
+                hint="another writer has changed the table, or the key does not identify a row; begin with a new table",
+            )
 
 
 def _require_not_ahead(spark: SparkSession, spec: SinkSpec, epoch: int, state: str, name: str) -> None:

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from everview.errors import SinkError
 from everview.types import unknown_name
-from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 OP: Final = "_everview_op"  # the column that says what to do with a row
@@ -41,14 +41,16 @@ def by_key(view: str, changes: Batch, key: tuple[str, ...]) -> pa.Table:
     return rows.filter(pa.array(kept))
 
 
-def _numbered(changes: Batch, key: tuple[str, ...]) -> Matrix:
+def _numbered(changes: Batch, key: tuple[str, ...]) -> NDArray[np.intp]:
     """A number for each row, the same where the key is the same: words are equal where values are, NULL included."""
     schema = changes.schema
     words = np.concatenate([changes.rows[:, schema.words(schema.index(name))] for name in key], axis=1)
     return np.unique(words, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def _require_single(view: str, changes: Batch, key: tuple[str, ...], numbers: Matrix, new: Matrix) -> None:
+def _require_single(
+    view: str, changes: Batch, key: tuple[str, ...], numbers: NDArray[np.intp], new: NDArray[np.bool_]
+) -> None:
     for side in (new, ~new):
         doubled = np.bincount(numbers[side], np.abs(changes.weights[side])) > 1
         if doubled.any():

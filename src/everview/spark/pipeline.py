@@ -43,6 +43,7 @@ from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline, put_together
 from everview.spark.frames import frame_of
 from everview.spark.lateness import Lateness, bind_watermark
+from everview.spark.metrics import metrics
 from everview.spark.paths import PathOptions, framed
 from everview.spark.places import CheckpointPlace
 from everview.spark.progress import Progress, ProgressLog
@@ -374,6 +375,10 @@ class Pipeline(Closing):
     def progress(self) -> ProgressLog:
         """The progress of every epoch of this process, in order."""
         return self._epochs.progress
+
+    def metrics(self) -> str:
+        """The progress as text in Prometheus' format; see `everview.spark.metrics`. Waits for no epoch under way."""
+        return metrics(self.progress, delivered=self._delivery.last)
 
     @property
     def epoch(self) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
-from time import perf_counter
+from time import perf_counter, time
 from types import TracebackType
 from typing import Any, Final
 
@@ -58,8 +59,39 @@ class Progress:
         }
 
 
+@dataclass(slots=True)
+class Totals:
+    """Sums over all epochs of a process, also those that its log has dropped."""
+
+    epochs: Counter[str] = field(default_factory=Counter[str])  # by where they ran
+    rows_in: Counter[str] = field(default_factory=Counter[str])
+    rows_out: Counter[str] = field(default_factory=Counter[str])
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))  # by step
+    bad_rows: int = 0
+    ended: float = 0.0  # when the last epoch ended, in seconds since 1970
+
+    def add(self, done: Progress) -> None:
+        self.epochs[done.placement] += 1
+        self.rows_in.update(done.rows_in)
+        self.rows_out.update(done.rows_out)
+        for step, seconds in done.times.items():
+            self.seconds[step] += seconds
+        self.bad_rows += done.bad_rows
+        self.ended = time()
+
+
 class ProgressLog(list[Progress]):
     """The epochs of a pipeline, oldest first; a notebook shows the last of them as a table."""
+
+    def __init__(self, epochs: Iterable[Progress] = ()) -> None:
+        super().__init__()
+        self.totals = Totals()
+        for done in epochs:
+            self.append(done)
+
+    def append(self, done: Progress) -> None:
+        self.totals.add(done)
+        super().append(done)
 
     def _repr_html_(self) -> str:
         shown = self[-SHOWN:]

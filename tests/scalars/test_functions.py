@@ -66,6 +66,7 @@ TRIED: dict[str, Tried] = {
     **each(("interval_years", "interval_months"), [(YM,)]),
     **each(("interval_days", "interval_hours", "interval_minutes", "interval_seconds"), [(DT,), (D1,)]),
     **each(("time_to_seconds", "time_to_millis", "time_to_micros"), [(TIME,)]),
+    **each(("make_interval", "try_make_interval"), [(S, S, S, S, S, S, M), (J, J), (0, 0, 1, S, J), ()]),
     "make_time": [(12, 30, M), (S, S, 59), (S, 1, M)],
     "time_from_seconds": [(S,), (M,), (D,), (86399.999999,)],
     **each(("time_from_millis", "time_from_micros"), [(S,), (L,)]),
@@ -337,6 +338,7 @@ def test_every_function_is_tried() -> None:
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
         *("subtract_dates", "subtract_timestamps", "instr_from"),
         *("add_to_time", "subtract_from_time", "interval_sign", "multiply_interval", "divide_interval"),
+        "calendar_interval",
     }
 
 

@@ -281,6 +281,11 @@ def _together(bitmaps: list[bytes | None], start: int, met: Callable[[int, int],
     return bytes(octets)
 
 
+def _asserted(condition: bool | None, message: str) -> None:
+    if condition is not True:
+        raise NoValue(message)
+
+
 def _raised(message: str) -> Any:
     raise NoValue(message)
 
@@ -337,6 +342,7 @@ NUMBERS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "bitmap_or_of": plain(lambda maps: _together(maps, 0, lambda a, b: a | b)),
     "bitmap_and_of": plain(lambda maps: _together(maps, 255, lambda a, b: a & b)),
     "raise_error": plain(_raised),
+    "assert_true": plain(_asserted),
     "bitmap_count": plain(lambda raw: sum(bin(byte).count("1") for byte in raw)),
     "pow": _float(_pow),
     "sign": _float(_sign),

@@ -328,7 +328,7 @@ _SEES_NULL: Final = frozenset(
     {
         *("null_safe_equal", "in", "greatest", "least", "is_null", "is_not_null", "is_nan", "nanvl", "array"),
         "named_struct",
-        *("concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
+        *("assert_true", "concat_ws", "locate", "xxhash64", "hash", "elt", "mask", "format_string"),
         *scalar_arrays.SEES_NULL,
     }
 )

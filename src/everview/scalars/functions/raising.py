@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, nulls
+from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, nulls, truth, whole
 
 
 def _raise(out: Kind, message: Value) -> Any:
@@ -19,4 +19,13 @@ def _raise(out: Kind, message: Value) -> Any:
     return Checked(pa.nulls(len(message), out), failed, str(message[int(np.argmax(failed))].as_py()))
 
 
-KERNELS: Final[dict[str, Kernel]] = {"raise_error": _raise}
+def _assert(out: Kind, condition: Value, message: Value) -> Any:
+    """Fail with a message on every row where a condition is not true."""
+    failed = ~truth(condition)
+    if not failed.any():
+        return pa.nulls(len(condition), out)
+    said = whole(message, len(condition))[int(np.argmax(failed))].as_py()
+    return Checked(pa.nulls(len(condition), out), failed, str(said))
+
+
+KERNELS: Final[dict[str, Kernel]] = {"raise_error": _raise, "assert_true": _assert}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from everview.scalars.coercion import FRACTIONS, implicit
+from everview.scalars.coercion import FRACTIONS, implicit, mismatch
 from everview.scalars.expressions import Call, Expression, Literal
-from everview.scalars.kinds import VOID
+from everview.scalars.kinds import CALENDAR, VOID
 from everview.scalars.signatures.rules import (
     Arguments,
     Signatures,
@@ -24,6 +24,8 @@ from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING
 
 def _compared(name: str, arguments: Arguments) -> Typed:
     operands = alike(name, arguments)
+    if operands[0].type == CALENDAR:
+        raise mismatch(name, tuple(a.type for a in arguments), "a month has no number of days: compare its parts")
     return Typed(operands, BOOLEAN)
 
 
@@ -78,14 +80,13 @@ def _is_nan(name: str, arguments: Arguments) -> Typed:
     return Typed((a if a.type in FRACTIONS else implicit(a, DOUBLE, name),), BOOLEAN, False)
 
 
-def _assert(name: str, arguments: Arguments) -> Expression:
+def _assert(name: str, arguments: Arguments) -> Typed:
     """NULL where a condition is true; elsewhere it raises."""
     condition = implicit(arguments[0], BOOLEAN, name)
     message = (
         implicit(arguments[1], STRING, name) if len(arguments) > 1 else Literal(f"{condition} is not true", STRING)
     )
-    raised = Call("raise_error", (message,), STRING, True)
-    return Call("if", (condition, Literal(None, STRING), raised), STRING, True)
+    return Typed((condition, message), STRING, True)
 
 
 _LOGIC: Final = takes(BOOLEAN, gives=BOOLEAN)

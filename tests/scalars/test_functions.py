@@ -299,6 +299,8 @@ TRIED: dict[str, Tried] = {
     "histogram_of": [(AD, 2), (A, 3)],
     "bitmap_of": [(A,), (parse_type("array<bigint>"),)],
     **each(("bitmap_or_of", "bitmap_and_of"), [(parse_type("array<binary>"),)]),
+    "assert_true": [(B,), (B, T)],
+    "raise_error": [(T,)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],

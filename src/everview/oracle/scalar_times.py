@@ -116,10 +116,9 @@ def _calendar(months: int, days: int, time: dt.timedelta) -> str:
     years = abs(months) // 12 * (1 if months >= 0 else -1)
     counts = {"years": years, "months": months - 12 * years, "days": days, "hours": sign * hours}
     counts |= {"minutes": sign * minutes, "seconds": seconds}
-    texts = {
-        name: f"{count:f}" if isinstance(count, Decimal) else str(count) for name, count in counts.items() if count
-    }
-    return " ".join(f"{text} {name}" for name, text in texts.items()) or "0 seconds"
+    there = {name: count for name, count in counts.items() if count}
+    said = [f"{format(count, 'f' if name == 'seconds' else 'd')} {name}" for name, count in there.items()]
+    return " ".join(said) or "0 seconds"
 
 
 TIMES: Final[Mapping[str, Callable[..., Any]]] = {

@@ -1,6 +1,8 @@
 """Pipelines from plans: one node for each part of a plan, shared by all views that have this part.
 
->>> from everview.plan.nodes import Scan as From
+>>> from everview.lowering.constants import python_value
+from everview.lowering.constants import python_value
+from everview.plan.nodes import Scan as From
 >>> from everview.sources.memory import Memory
 >>> from everview.types import Schema
 >>> artist = Memory("id BIGINT", "id")
@@ -90,7 +92,8 @@ class Build:
             case plans.Scan(relation):
                 return self._around(PullScan(relation, self._source(relation)))
             case plans.Values(rows, schema):
-                return self._around(PullValues([tuple(cell.value for cell in row) for row in rows], schema))
+                cells = [tuple(python_value(cell.value, cell.type) for cell in row) for row in rows]
+                return self._around(PullValues(cells, schema))
             case plans.Filter(input_, predicate):
                 return self._around(PullFilter(self.of(input_), predicate))
             case plans.Project(input_, expressions):

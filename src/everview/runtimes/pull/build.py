@@ -1,8 +1,6 @@
 """Pipelines from plans: one node for each part of a plan, shared by all views that have this part.
 
->>> from everview.lowering.constants import python_value
-from everview.lowering.constants import python_value
-from everview.plan.nodes import Scan as From
+>>> from everview.plan.nodes import Scan as From
 >>> from everview.sources.memory import Memory
 >>> from everview.types import Schema
 >>> artist = Memory("id BIGINT", "id")
@@ -20,6 +18,7 @@ from functools import partial
 from typing import Final
 
 from everview.errors import DefinitionError
+from everview.lowering.constants import python_value
 from everview.optimize.predicates import push_predicates
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate

@@ -268,8 +268,8 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     if field.type != ID and _foreign(field.type):
         hint = f"read the other columns through a view that leaves {field.name} out, or gives it a type of SQL"
         raise SchemaError(f"Spark has no type for column {field.name} of view {view}: {field.type.sql}", hint=hint)
-    shown = {ID: pa.string(), TIME: pa.time64("ns")}  # Spark's times of day are in nanoseconds
-    return pa.field(field.name, shown.get(field.type, field.type.arrow), nullable=field.nullable)
+    shown = pa.string() if field.type == ID else pa.time64("ns") if field.type == TIME else field.type.arrow
+    return pa.field(field.name, shown, nullable=field.nullable)
 
 
 def _foreign(type_: Any) -> bool:

@@ -73,6 +73,7 @@ TRIED: dict[str, Tried] = {
     **each(("interval_years", "interval_months"), [(YM,)]),
     **each(("interval_days", "interval_hours", "interval_minutes", "interval_seconds"), [(DT,), (D1,)]),
     **each(("time_to_seconds", "time_to_millis", "time_to_micros"), [(TIME,)]),
+    **each(("make_interval", "try_make_interval"), [(S, S, S, S, S, S, M), (J, J), (0, 0, 1, S, J), ()]),
     "make_time": [(12, 30, M), (S, S, 59), (S, 1, M)],
     "time_from_seconds": [(S,), (M,), (D,), (86399.999999,)],
     **each(("time_from_millis", "time_from_micros"), [(S,), (L,)]),
@@ -347,6 +348,8 @@ TRIED: dict[str, Tried] = {
     "histogram_of": [(AD, 2), (A, 3)],
     "bitmap_of": [(A,), (parse_type("array<bigint>"),)],
     **each(("bitmap_or_of", "bitmap_and_of"), [(parse_type("array<binary>"),)]),
+    "assert_true": [(B,), (B, T)],
+    "raise_error": [(T,)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
@@ -386,6 +389,7 @@ def test_every_function_is_tried() -> None:
         *("subtract_months_to", "subtract_days_to", "subtract_time_to", "subtract_intervals"),
         *("subtract_dates", "subtract_timestamps", "instr_from"),
         *("add_to_time", "subtract_from_time", "interval_sign", "multiply_interval", "divide_interval"),
+        "calendar_interval",
     }
 
 

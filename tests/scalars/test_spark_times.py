@@ -91,6 +91,8 @@ def db() -> ev.Database:
 def _spark_type(type_: Any) -> str:
     """A type in Spark's words; intervals of other units than ours are ours."""
     text = type_ if isinstance(type_, str) else type_.sql.lower()
+    if text == "interval":  # of months and days, which is text here
+        return "string"
     text = text.replace("integer", "int").replace(" not null", "").replace("time(6)", "time").replace(": ", ":")
     for units in ("hour to second", "day to hour", "day to minute"):
         text = text.replace(f"interval {units}", DAY_TIME.sql.lower())

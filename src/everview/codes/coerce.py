@@ -1,7 +1,7 @@
 """What it means for one Python value to fit a type: the obvious lossless conversions, and nothing else.
 
 `coerce` is the definition; whole columns go through Arrow where that means the same, and come here to find
-the value that does not fit. Text is read for DECIMAL, DATE, TIME and TIMESTAMP, which have no literal in JSON;
+the value that does not fit. Text is read for DECIMAL, INTERVAL, and dates and times, which have no literal in JSON;
 numbers may change type when the value stays the same; times without zone are UTC.
 
 >>> from everview.types import DATE, Decimal
@@ -216,7 +216,34 @@ def _time(name: str, value: Any) -> dt.time:
     raise _wrong(value, name, hint)
 
 
+_SPANS: Final = {
+    "INTERVAL DAY": re.compile(r"([+-]?)(\d+)()()()()", re.ASCII),
+    "INTERVAL DAY TO SECOND": re.compile(r"([+-]?)(\d+) (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?", re.ASCII),
+    "INTERVAL YEAR TO MONTH": re.compile(r"([+-]?)(\d+)-(\d{1,2})", re.ASCII),
+}
+_WRITTEN: Final = {"INTERVAL DAY": "3", "INTERVAL DAY TO SECOND": "1 02:03:04.5", "INTERVAL YEAR TO MONTH": "1-6"}
+
+
+def _read_span(name: str, text: str) -> list[int]:
+    """The sign of an interval, and its parts, from text as it stands in an SQL literal, or the whole literal."""
+    units = name.removeprefix("INTERVAL ")
+    literal = re.fullmatch(rf"INTERVAL\s+'(.*)'\s+{units}", text.strip(), re.IGNORECASE)
+    match = _SPANS[name].fullmatch(literal[1] if literal else text.strip())
+    if match is None:
+        raise _wrong(text, name, f'write it as in "{_WRITTEN[name]}"')
+    sign, *parts = match.groups()
+    if len(parts) > 2:
+        parts[-1] = (parts[-1] or "").ljust(6, "0")
+    return [-1 if sign == "-" else 1, *(int(part or 0) for part in parts)]
+
+
 def _span(name: str, value: Any) -> dt.timedelta:
+    if isinstance(value, str):
+        sign, days, hours, minutes, seconds, micros = _read_span(name, value)
+        try:
+            value = sign * dt.timedelta(days, seconds, micros, minutes=minutes, hours=hours)
+        except OverflowError:
+            raise Unfit(f"{value!r} is outside the range of {name}", f"an interval has {_LONGEST.days} days") from None
     if not isinstance(value, dt.timedelta):
         raise _wrong(value, name, "give a datetime.timedelta")
     _require_micros(value)
@@ -228,6 +255,9 @@ def _span(name: str, value: Any) -> dt.timedelta:
 
 
 def _months(name: str, value: Any) -> int:
+    if isinstance(value, str):
+        sign, years, months = _read_span(name, value)
+        value = sign * (12 * years + months)
     if not isinstance(value, int) or isinstance(value, bool):
         raise _wrong(value, name, "give a number of months as an int")
     if not -(1 << 31) <= value < 1 << 31:

@@ -147,6 +147,8 @@ def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
             return pa.array([None if v is None else v.raw for v in values], type_.arrow)
         case ScalarType("VARIANT") if kinds == {Variant}:
             return pa.array([None if v is None else v.raw for v in values], type_.arrow)
+        case ScalarType("TIME" | "TIMESTAMP_NTZ") if any(getattr(v, "tzinfo", None) for v in values):
+            return None
         case ScalarType(name) if kinds <= _PLAIN.get(name, frozenset()):
             return pa.array(values, type_.arrow)
         case Decimal() if kinds <= _DECIMALS:

@@ -15,17 +15,17 @@ from everview.types import DURATIONS, Array, Schema, Struct, Type
 
 def written(plan: Values, circuit: Circuit) -> Stream:
     """The stream of `Values`."""
-    return constant(circuit, [tuple(_python(v.value, v.type) for v in row) for row in plan.rows], plan.schema)
+    return constant(circuit, [tuple(python_value(v.value, v.type) for v in row) for row in plan.rows], plan.schema)
 
 
-def _python(value: Any, type_: Type) -> Any:
+def python_value(value: Any, type_: Type) -> Any:
     """The value of a literal as columns take it: intervals, which literals count in microseconds, as timedeltas."""
     if value is None:
         return None
     if isinstance(type_, Array):
-        return tuple(_python(part, type_.element) for part in value)
+        return tuple(python_value(part, type_.element) for part in value)
     if isinstance(type_, Struct) and not isinstance(value, dict):
-        return tuple(_python(part, f.type) for part, f in zip(value, type_.fields, strict=True))
+        return tuple(python_value(part, f.type) for part, f in zip(value, type_.fields, strict=True))
     return dt.timedelta(microseconds=value) if type_ in DURATIONS and isinstance(value, int) else value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everview.lowering.constants import python_value
 from everview.operators.where import COMPARISONS, Test, testable
 from everview.plan.conditions import conjunction, conjuncts
 from everview.scalars.expressions import Call, Column, Expression, Literal
@@ -51,7 +52,8 @@ def _against(value: Expression, how: str, members: Sequence[Expression], schema:
     if not isinstance(value, Column):
         return None
     type_ = schema.fields[value.index].type
-    constants = [member.value for member in members if isinstance(member, Literal) and member.type == type_]
+    literals = [member for member in members if isinstance(member, Literal) and member.type == type_]
+    constants = [python_value(member.value, type_) for member in literals]
     if not constants or len(constants) < len(members) or None in constants:
         return None
     return _if_testable(Test(value.index, how, tuple(constants)), schema)

@@ -107,6 +107,20 @@ def _quotient(span: Any, number: Any) -> int:
     return _rounded(_words(span) / Fraction(number), span)
 
 
+def _calendar(months: int, days: int, time: dt.timedelta) -> str:
+    """An interval in words; what is zero is left out."""
+    rest = abs(time)
+    sign = -1 if time < dt.timedelta() else 1
+    hours, minutes = rest // dt.timedelta(hours=1), rest % dt.timedelta(hours=1) // dt.timedelta(minutes=1)
+    seconds = Decimal(rest % dt.timedelta(minutes=1) // _MICRO).scaleb(-6).normalize() * sign
+    years = abs(months) // 12 * (1 if months >= 0 else -1)
+    counts = {"years": years, "months": months - 12 * years, "days": days, "hours": sign * hours}
+    counts |= {"minutes": sign * minutes, "seconds": seconds}
+    there = {name: count for name, count in counts.items() if count}
+    said = [f"{format(count, 'f' if name == 'seconds' else 'd')} {name}" for name, count in there.items()]
+    return " ".join(said) or "0 seconds"
+
+
 TIMES: Final[Mapping[str, Callable[..., Any]]] = {
     "make_time": _make_time,
     "add_to_time": lambda time, by: _time(_span(time) + by),
@@ -127,5 +141,6 @@ TIMES: Final[Mapping[str, Callable[..., Any]]] = {
     "interval_seconds": _seconds,
     "interval_sign": lambda span: float((_words(span) > 0) - (_words(span) < 0)),
     "multiply_interval": _product,
+    "calendar_interval": _calendar,
     "divide_interval": _quotient,
 }

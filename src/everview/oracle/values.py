@@ -67,7 +67,7 @@ def inward(type_: Type) -> Change:
         case _ if type_ == TIMESTAMP:
             return _moment
         case _ if type_ in DURATIONS:
-            return lambda span: span // timedelta(microseconds=1)
+            return lambda span: span if isinstance(span, int) else span // timedelta(microseconds=1)
         case _:
             return None
 

@@ -215,6 +215,7 @@ _SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {
     "TIMESTAMP": frozenset(["STRING", "DATE", "number", "TIMESTAMP_NTZ", "TIME"]),
     "TIMESTAMP_NTZ": frozenset(["STRING", "DATE", "TIMESTAMP", "TIME"]),
     "TIME": frozenset(["STRING"]),
+    "INTERVAL": frozenset(["STRING"]),  # of months and days
     "STRING": frozenset(
         [
             "number",

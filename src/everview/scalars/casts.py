@@ -28,7 +28,6 @@ from everview.scalars.functions.decimals import (
 from everview.scalars.functions.kernel import Checked, Value, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, LAST_YEAR, in_years
 from everview.scalars.kinds import INTERVALS, VOID
-from everview.scalars.span_casts import SPAN_CASTS
 from everview.scalars.text_casts import FROM_TEXT, to_string
 from everview.types import (
     ANY,
@@ -94,20 +93,29 @@ def convert(value: Value, type_: Type, to: Type) -> Value | Checked:
         return _map(value, type_, to)
     if to == STRING:
         return to_string(value, type_)
-    caster = _CASTS.get((_family(type_), _family(to)))
+    caster = _CASTS.get((_family(type_), _family(to))) or _of_spans(_family(type_), _family(to))
     assert caster is not None, f"no cast of {type_} to {to}"
     return caster(value, type_, to)
 
 
 def is_converted(type_: Type, to: Type) -> bool:
     """Whether there is a cast between two types without parts."""
-    return type_ == to or to == STRING or (_family(type_), _family(to)) in _CASTS
+    if type_ == to or to == STRING or (_family(type_), _family(to)) in _CASTS:
+        return True
+    return _of_spans(_family(type_), _family(to)) is not None
 
 
 def _variant(value: Value, type_: Type, to: Type) -> Any:
     from everview.scalars.functions.variants import from_variant, to_variant
 
     return to_variant(value, type_) if to == VARIANT else from_variant(value, to)
+
+
+def _of_spans(of: str, to: str) -> Callable[[Value, Type, Type], Any] | None:
+    """The cast of intervals, times of day or timestamps without a zone, whose module few queries need."""
+    from everview.scalars.span_casts import SPAN_CASTS
+
+    return SPAN_CASTS.get((of, to))
 
 
 def _family(type_: Type) -> str:
@@ -347,5 +355,4 @@ _CASTS: Final[dict[tuple[str, str], Callable[[Value, Type, Type], Any]]] = {
     ("TIMESTAMP", "decimal"): _timestamp_to_decimal,
     ("DATE", "TIMESTAMP_NTZ"): _date_to_timestamp,
     ("TIMESTAMP_NTZ", "DATE"): _timestamp_to_date,
-    **SPAN_CASTS,
 }

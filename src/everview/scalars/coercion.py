@@ -20,7 +20,7 @@ from typing import Final
 
 from everview.errors import TypeMismatch
 from everview.scalars.expressions import Expression, Literal
-from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID
+from everview.scalars.kinds import CALENDAR, DAY, DAY_TIME, INTERVALS, VOID
 from everview.scalars.session_zone import cast_in_zone
 from everview.types import (
     BIGINT,
@@ -70,7 +70,7 @@ def is_number(type_: Type) -> bool:
 
 def is_simple(type_: Type) -> bool:
     """Whether values have a plain text: numbers, text, truth values, dates, times, timestamps and intervals."""
-    return is_number(type_) or type_ in (STRING, BOOLEAN, TIME, *MOMENTS, *INTERVALS)
+    return is_number(type_) or type_ in (STRING, BOOLEAN, TIME, CALENDAR, *MOMENTS, *INTERVALS)
 
 
 def bounded(precision: int, scale: int) -> Decimal:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from everview.types import DAY, DAY_TIME, INTERVALS, YEAR_MONTH, Type
 
-__all__ = ["DAY", "DAY_TIME", "INTERVALS", "MICROS", "MONTHS", "VOID", "YEAR_MONTH", "Passing", "Unit"]
+__all__ = ["CALENDAR", "DAY", "DAY_TIME", "INTERVALS", "MICROS", "MONTHS", "VOID", "YEAR_MONTH", "Passing", "Unit"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,13 +27,14 @@ class Passing(Type):
     def arrow(self) -> pa.DataType:
         import pyarrow as pa
 
-        return pa.null()
+        return pa.null() if self == VOID else pa.string()
 
     def __repr__(self) -> str:
         return self.name
 
 
 VOID: Final = Passing("VOID")
+CALENDAR: Final = Passing("INTERVAL")  # of months, days and time: added to moments, and else its text
 
 Unit = Literal["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 MONTHS: Final[dict[str, int]] = {"year": 12, "quarter": 3, "month": 1}

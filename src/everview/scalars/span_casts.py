@@ -26,15 +26,9 @@ _SPACE: Final = "".join(map(chr, range(33)))  # what Spark takes off around a va
 # -- into text
 
 
-def interval_text(value: Value, type_: Type) -> Value:
-    """Intervals as SQL writes them: ``INTERVAL '1-2' YEAR TO MONTH``."""
-    written = _months_text if type_ == YEAR_MONTH else _days_text if type_ == DAY else _span_text
-    return each(pa.string(), written, _integers(value))
-
-
-def time_text(value: Value) -> Value:
-    """Times of day to the second, and the digits of fractions that are not zero."""
-    return each(pa.string(), _clock_text, _integers(value))
+def span_text(value: Value, type_: Type) -> Value:
+    """Intervals as SQL writes them, ``INTERVAL '1-2' YEAR TO MONTH``, and times of day, without zeros at the end."""
+    return each(pa.string(), _WRITTEN[type_.sql], _integers(value))
 
 
 def _integers(value: Value) -> Value:
@@ -61,6 +55,14 @@ def _clock_text(micros: int) -> str:
     hour, minute = divmod(minutes, 60)
     digits = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{hour:02}:{minute:02}:{second:02}{digits}"
+
+
+_WRITTEN: Final[dict[str, Callable[[int], str]]] = {
+    "TIME": _clock_text,
+    "INTERVAL YEAR TO MONTH": _months_text,
+    "INTERVAL DAY": _days_text,
+    "INTERVAL DAY TO SECOND": _span_text,
+}
 
 
 # -- from text

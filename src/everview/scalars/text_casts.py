@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from everview.scalars.coercion import bits
 from everview.scalars.functions.kernel import Checked, Failed, Kind, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, days_of, in_years
-from everview.scalars.span_casts import interval_text, time_text
 from everview.types import (
     BINARY,
     DOUBLE,
@@ -44,10 +43,10 @@ def to_string(value: Value, type_: Type) -> Value:
         return each(pa.string(), lambda raw: raw.decode(errors="replace"), value)
     if type_ in (TIMESTAMP, TIMESTAMP_NTZ):
         return _timestamp_text(value)
-    if type_ == TIME:
-        return time_text(value)
-    if type_ in INTERVALS:
-        return interval_text(value, type_)
+    if type_ == TIME or type_ in INTERVALS:
+        from everview.scalars.span_casts import span_text
+
+        return span_text(value, type_)
     if type_ in (FLOAT, DOUBLE):
         return _float_texts(value, float_text if type_ == DOUBLE else _single_text)
     if isinstance(type_, Decimal):

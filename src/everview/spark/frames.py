@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from everview.codes.spark_variants import as_spark
-from everview.types import DAY, TIME, TIMESTAMP_NTZ, YEAR_MONTH, Field, Schema
+from everview.types import DAY, TIME, TIMESTAMP_NTZ, YEAR_MONTH, Field, Schema, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 _MADE: Final = (YEAR_MONTH, DAY, TIMESTAMP_NTZ)  # types that Spark makes of others
+
+
+_READ_AS: Final[dict[Type, pa.DataType]] = {TIME: pa.time64("ns"), TIMESTAMP_NTZ: pa.duration("us")}
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -41,7 +44,7 @@ def _as_spark_reads(table: pa.Table, schema: Schema) -> pa.Table:
     A timestamp without a zone would be read as one in the zone of the session.
     """
     for place, field in enumerate(schema):
-        arrow = {TIME: pa.time64("ns"), TIMESTAMP_NTZ: pa.duration("us")}.get(field.type)
+        arrow = _READ_AS.get(field.type)
         if arrow is not None:
             column = table.column(place)
             column = column.cast(arrow) if field.type == TIME else column.cast(pa.int64()).cast(arrow)

@@ -8,7 +8,7 @@ from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
 from everview.scalars.expressions import Expression, Literal
-from everview.scalars.kinds import VOID
+from everview.scalars.kinds import CALENDAR, VOID
 from everview.types import DOUBLE, STRING, Array, Decimal, Field, MapType, Schema, Struct, Type
 
 
@@ -47,8 +47,8 @@ def untyped(value: Expression) -> Expression:
 
 
 def _with_text(type_: Type) -> Type:
-    """A type with STRING for the type of a bare NULL."""
-    if type_ == VOID:
+    """A type with STRING for the type of a bare NULL, and for an interval of months and days."""
+    if type_ in (VOID, CALENDAR):
         return STRING
     if isinstance(type_, Array):
         return Array(_with_text(type_.element))

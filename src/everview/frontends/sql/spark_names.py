@@ -15,10 +15,6 @@ class Lacking:
 
 
 LACKING: Final = (
-    Lacking(
-        "an interval here is of months or of time; write make_ym_interval or make_dt_interval",
-        "make_interval try_make_interval",
-    ),
     Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
     Lacking(
         "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact "

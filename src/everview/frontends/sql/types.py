@@ -171,7 +171,7 @@ def moment(text: str, type_: Type, node: exp.Expr, context: QueryContext) -> Exp
     """``DATE '2026-01-01'``, ``TIMESTAMP '2026-01-01 12:00:00'``, ``TIME '12:00:00'``: the text cast at once."""
     read = read_moment(literal(text), type_)
     if read is None:
-        forms = {DATE: "DATE '2026-01-31'", TIME: "TIME '23:59:59'"}
+        forms: dict[Type, str] = {DATE: "DATE '2026-01-31'", TIME: "TIME '23:59:59'"}
         hint = "write " + forms.get(type_, f"{type_} '2026-01-31 23:59:59'")
         raise context.error(f"{text[:40]!r} is no {type_}", node, hint)
     return read

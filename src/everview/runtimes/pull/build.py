@@ -18,6 +18,7 @@ from functools import partial
 from typing import Final
 
 from everview.errors import DefinitionError
+from everview.lowering.constants import python_value
 from everview.optimize.predicates import push_predicates
 from everview.optimize.simplify import drop_needless, fold_constants
 from everview.optimize.subqueries import decorrelate
@@ -90,7 +91,8 @@ class Build:
             case plans.Scan(relation):
                 return self._around(PullScan(relation, self._source(relation)))
             case plans.Values(rows, schema):
-                return self._around(PullValues([tuple(cell.value for cell in row) for row in rows], schema))
+                cells = [tuple(python_value(cell.value, cell.type) for cell in row) for row in rows]
+                return self._around(PullValues(cells, schema))
             case plans.Filter(input_, predicate):
                 return self._around(PullFilter(self.of(input_), predicate))
             case plans.Project(input_, expressions):

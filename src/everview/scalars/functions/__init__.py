@@ -107,7 +107,8 @@ LATER: Final = (
         "times",
         "make_time add_to_time subtract_from_time time_trunc time_diff time_from_seconds time_from_millis "
         "time_from_micros time_to_seconds time_to_millis time_to_micros interval_years interval_months interval_days "
-        "interval_hours interval_minutes interval_seconds interval_sign multiply_interval divide_interval",
+        "interval_hours interval_minutes interval_seconds interval_sign multiply_interval "
+        "calendar_interval divide_interval",
     ),
     LaterFamily(
         "raising",

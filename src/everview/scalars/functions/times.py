@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from everview.scalars.functions.kernel import (
     Kind,
     Value,
     constant,
+    each,
     from_numbers,
     length,
     nulls,
@@ -174,6 +176,34 @@ def _half_up(top: Any, bottom: Any) -> Any:
     return np.where((top < 0) != (bottom < 0), -size, size)
 
 
+# -- intervals of months, days and time
+
+
+def _calendar(out: Kind, months: Value, days: Value, time: Value) -> Any:
+    """Their text, which is all that is asked of them."""
+    rows = length((months, days, time))
+    given = [whole(part, rows).cast(pa.int64()) for part in (months, days, time)]
+    return each(out, _calendar_text, *given)
+
+
+def _calendar_text(months: int, days: int, micros: int) -> str:
+    parts = [(_quotient(months, 12), "years"), (int(math.fmod(months, 12)), "months"), (days, "days")]
+    for unit, name in ((_HOUR, "hours"), (_MINUTE, "minutes")):
+        parts.append((_quotient(micros, unit), name))
+        micros -= _quotient(micros, unit) * unit
+    said = [f"{count} {name}" for count, name in parts if count]
+    seconds, fraction = divmod(abs(micros), _SECOND)
+    if micros:
+        digits = f".{fraction:06}".rstrip("0") if fraction else ""
+        said.append(f"{'-' if micros < 0 else ''}{seconds}{digits} seconds")
+    return " ".join(said) or "0 seconds"
+
+
+def _quotient(number: int, by: int) -> int:
+    """The quotient, cut off towards zero."""
+    return number // by if number >= 0 else -(-number // by)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "make_time": _make_time,
     "add_to_time": _moved(1),
@@ -196,5 +226,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "multiply_interval": _scaled_by(
         lambda a, b, unit: _half_up(a * b, np.full(len(a), unit, object)), np.multiply, dividing=False
     ),
+    "calendar_interval": _calendar,
     "divide_interval": _scaled_by(lambda a, b, unit: _half_up(a * unit, b), np.divide, dividing=True),
 }

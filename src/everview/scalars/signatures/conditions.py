@@ -7,7 +7,7 @@ from typing import Final
 
 from everview.scalars.coercion import FRACTIONS, implicit, mismatch
 from everview.scalars.expressions import Call, Expression, Literal
-from everview.scalars.kinds import VOID
+from everview.scalars.kinds import CALENDAR, VOID
 from everview.scalars.signatures.rules import (
     Arguments,
     Signatures,
@@ -24,6 +24,8 @@ from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, STRING, has_map
 
 def _compared(name: str, arguments: Arguments) -> Typed:
     operands = alike(name, arguments)
+    if operands[0].type == CALENDAR:
+        raise mismatch(name, tuple(a.type for a in arguments), "a month has no number of days: compare its parts")
     refuse_maps(name, operands)
     return Typed(operands, BOOLEAN)
 

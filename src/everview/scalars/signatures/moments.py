@@ -113,14 +113,14 @@ def _named(pattern: str) -> Rule:
 
 def _of_day(name: str, arguments: Arguments, attempt: str, type_: Type) -> Expression:
     """The timestamp of a date, a time of day, and a zone in which they are meant."""
-    if len(arguments) > 3:
+    day, *rest = arguments
+    if len(rest) > 2:
         raise mismatch(name, tuple(a.type for a in arguments), "it takes six parts, or a date and a time")
-    day = implicit(arguments[0], DATE, name)
-    time = implicit(arguments[1], TIME, name) if len(arguments) > 1 else None
-    made = on_day(day, time, type_)
-    if len(arguments) < 3:
+    time = implicit(rest[0], TIME, name) if rest else None
+    made = on_day(implicit(day, DATE, name), time, type_)
+    if len(rest) < 2:
         return made
-    zone = implicit(arguments[2], STRING, name)
+    zone = implicit(rest[1], STRING, name)
     return Call(f"{attempt}to_utc_timestamp", (made, zone), type_, bool(attempt) or made.nullable or zone.nullable)
 
 

@@ -23,7 +23,7 @@ from everview.scalars.coercion import (
     mismatch,
 )
 from everview.scalars.expressions import Call, Cast, Expression, Literal
-from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
+from everview.scalars.kinds import CALENDAR, DAY, DAY_TIME, INTERVALS, VOID, YEAR_MONTH
 from everview.scalars.signatures.rules import (
     Arguments,
     Rule,
@@ -37,7 +37,7 @@ from everview.scalars.signatures.rules import (
     takes,
     widest,
 )
-from everview.scalars.signatures.times import moved_time, product, quotient
+from everview.scalars.signatures.times import moved_by_calendar, moved_time, product, quotient
 from everview.types import (
     BIGINT,
     BINARY,
@@ -119,6 +119,9 @@ _numbers_sum: Final = _arithmetic(_sum_type)
 
 def _add(name: str, arguments: Arguments) -> Typed | Expression:
     a, b = arguments
+    if CALENDAR in (a.type, b.type):
+        moment, span = (b, a) if a.type == CALENDAR else (a, b)
+        return moved_by_calendar(name, _moment(name, moment, span), span, "add")
     if a.type in INTERVALS and b.type not in INTERVALS and b.type != VOID:
         a, b = b, a
     if b.type == DATE and is_integer(a.type):
@@ -128,8 +131,16 @@ def _add(name: str, arguments: Arguments) -> Typed | Expression:
     return _moved(name, a, b) or _numbers_sum(name, (a, b))
 
 
+def _moment(name: str, moment: Expression, span: Expression) -> Expression:
+    if moment.type not in (*MOMENTS, STRING):
+        raise mismatch(name, (moment.type, span.type), "such an interval is added to a moment")
+    return moment
+
+
 def _subtract(name: str, arguments: Arguments) -> Typed | Expression:
     a, b = arguments
+    if b.type == CALENDAR:
+        return moved_by_calendar(name, _moment(name, a, b), b, "subtract")
     if a.type in MOMENTS and b.type in (*MOMENTS, STRING):
         if a.type == DATE and b.type in (DATE, STRING):
             return Call("subtract_dates", (a, implicit(b, DATE, name)), DAY, a.nullable or b.nullable)

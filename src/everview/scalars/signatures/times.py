@@ -7,10 +7,12 @@ from typing import Final
 
 from everview.scalars.coercion import FRACTIONS, coerced, implicit, is_integer, is_number, mismatch
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal
-from everview.scalars.kinds import DAY_TIME, INTERVALS, YEAR_MONTH
+from everview.scalars.kinds import CALENDAR, DAY_TIME, INTERVALS, YEAR_MONTH
+from everview.scalars.session_zone import in_session_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.types import (
     BIGINT,
+    DATE,
     DAY,
     DOUBLE,
     INTEGER,
@@ -61,6 +63,43 @@ def _from_seconds(name: str, arguments: Arguments) -> Typed:
     return Typed((coerced(a, _SECONDS),), TIME)
 
 
+def _make_interval(attempt: str) -> Rule:
+    """An interval of months, of days, and of time; parts that are not given are zero."""
+    parts = (*[INTEGER] * 6, Decimal(18, 6))
+
+    def rule(name: str, arguments: Arguments) -> Expression:
+        zeros = (coerced(Literal(0, INTEGER), part) for part in parts[len(arguments) :])
+        given = (*(implicit(a, p, name) for a, p in zip(arguments, parts, strict=False)), *zeros)
+        years, months, weeks, days, *time = given
+        nullable = bool(attempt) or any(a.nullable for a in given)
+        of_weeks = Call(f"{attempt}multiply", (weeks, Literal(7, INTEGER)), INTEGER, nullable)
+        spans = (
+            Call(f"{attempt}make_ym_interval", (years, months), YEAR_MONTH, nullable),
+            Call(f"{attempt}add", (of_weeks, days), INTEGER, nullable),
+            Call(f"{attempt}make_dt_interval", (Literal(0, INTEGER), *time), DAY_TIME, nullable),
+        )
+        return Call("calendar_interval", spans, CALENDAR, nullable)
+
+    return rule
+
+
+def moved_by_calendar(name: str, moment: Expression, span: Expression, way: str) -> Expression:
+    """A moment moved by months, then by days, then by time; ``way`` is to add or to subtract."""
+    if not isinstance(span, Call) or span.function != "calendar_interval":
+        raise mismatch(name, (moment.type, span.type), "add what make_interval gives, or intervals one after the other")
+    months, days, time = span.arguments
+    nullable = moment.nullable or span.nullable
+    moment = coerced(moment, TIMESTAMP) if moment.type == STRING else moment
+    there = in_session_zone(Call(f"{way}_months_to", (moment, months), moment.type, nullable))
+    if moment.type == DATE:
+        if not all(isinstance(part, Literal) and not part.value for part in time.children):
+            raise mismatch(name, (DATE, span.type), "a date is moved by months and days; cast it to a TIMESTAMP")
+        return Call("date_add" if way == "add" else "date_sub", (there, days), DATE, nullable)
+    of_days = coerced(coerced(days, DAY), DAY_TIME)
+    there = in_session_zone(Call(f"{way}_time_to", (there, of_days), moment.type, nullable))
+    return Call(f"{way}_time_to", (there, time), moment.type, nullable)
+
+
 def _part(of: Type, gives: Type) -> Rule:
     def rule(name: str, arguments: Arguments) -> Typed:
         (a,) = arguments
@@ -101,6 +140,7 @@ def moved_time(name: str, time: Expression, by: Expression) -> Call:
 
 
 _UNITS: Final = "hour, minute, second, millisecond, microsecond; another raises"
+_PARTS: Final = "years, months, weeks, days, hours, minutes, seconds"
 _WITHIN: Final = "outside of a day it raises"
 
 TIMES: Final[Signatures] = family(
@@ -113,6 +153,8 @@ TIMES: Final[Signatures] = family(
     signed("time_from_millis time_from_micros", 1, 1, takes(BIGINT, gives=TIME), "`BIGINT`", _WITHIN),
     signed("time_to_seconds", 1, 1, takes(TIME, gives=Decimal(14, 6)), "time"),
     signed("time_to_millis time_to_micros", 1, 1, takes(TIME, gives=BIGINT), "time"),
+    signed("make_interval", 0, 7, _make_interval(""), _PARTS, "added to a moment, or as text"),
+    signed("try_make_interval", 0, 7, _make_interval(TRY), _PARTS, "NULL where the other raises"),
     # of EXTRACT and of operators
     signed("interval_years", 1, 1, _part(YEAR_MONTH, INTEGER)),
     signed("interval_months", 1, 1, _part(YEAR_MONTH, TINYINT)),

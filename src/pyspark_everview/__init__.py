@@ -252,8 +252,8 @@ def _arrow_field(view: str, field: Field) -> pa.Field[Any]:
     """A column as Spark has it: ids become text, and other types that Spark does not have are refused."""
     import pyarrow as pa
 
-    from everview.errors import SchemaError
     from everview.codes.spark_variants import VARIANT_STRUCT
+    from everview.errors import SchemaError
     from everview.types import ID, VARIANT
 
     if field.type == VARIANT:

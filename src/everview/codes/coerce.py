@@ -311,6 +311,8 @@ def _map(type_: MapType, value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, str):
         value = _listed(value)
     pairs = list(value.items()) if isinstance(value, Mapping) else value
+    if isinstance(pairs, list) and pairs and all(isinstance(p, Mapping) and {*p} == {"key", "value"} for p in pairs):
+        pairs = [(entry["key"], entry["value"]) for entry in pairs]  # as Polars has maps
     if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         raise _wrong(value, type_.sql, "give a dict, or a list of pairs")
     entries = [(coerce(type_.key, k), coerce(type_.value, v)) for k, v in pairs]

@@ -1,9 +1,9 @@
 """Values as the oracle holds them: two are the same exactly when Python says that they are equal.
 
 Python's values of one type nearly have that property already. Of floats there is one NaN and one zero; arrays
-and structs are tuples, and maps tuples of pairs; a timestamp is its microseconds, an atom its bytes; a value of ANY is a tuple that begins
-with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values that views show,
-`arrow` and `landed` to and from Arrow's, which functions see.
+and structs are tuples, and maps tuples of pairs; a timestamp is its microseconds, an atom its bytes; a value of ANY is
+a tuple that begins with its kind, because ``True == 1 == 1.0``. `inward` and `outward` convert from and to the values
+that views show, `arrow` and `landed` to and from Arrow's, which functions see.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ def _is_hosts(type_: Type) -> bool:
             return _is_hosts(element)
         case Struct(fields):
             return any(_is_hosts(f.type) for f in fields)
-        case MapType(key, item):
+        case MapType():
             return True
         case _:
             return type_ in (ANY, VARIANT) or isinstance(type_, Atom)

@@ -134,12 +134,10 @@ def _outer_join(words: FailedTokens) -> Slip | None:
 def _positional_join(words: FailedTokens) -> Slip | None:
     """t POSITIONAL JOIN u, where the word would be another name of t."""
     for place in range(2, len(words.tokens) - 1):
-        if words.word(place) == "POSITIONAL" and words.word(place + 1) == "JOIN" and words.word(place - 1) != "AS":
-            if words.written(place)[0] not in '`"':
-                hint = (
-                    "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
-                )
-                return words.slip(place, "POSITIONAL JOIN is not supported", hint)
+        joins = words.word(place) == "POSITIONAL" and words.word(place + 1) == "JOIN"
+        if joins and words.word(place - 1) != "AS" and words.written(place)[0] not in '`"':
+            hint = "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
+            return words.slip(place, "POSITIONAL JOIN is not supported", hint)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,9 @@ from everview.codes.buffers import (
 )
 from everview.codes.coerce import ROUND_TO_MICROS, null_not_allowed
 from everview.codes.columns import any_of, check_years, from_python
-from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
 from everview.errors import NullNotAllowed, WrongType
 from everview.kernels import canonical_read as reading
+from everview.later import Later
 from everview.types import (
     ANY,
     COMPOSITE,
@@ -48,6 +48,14 @@ from everview.types import (
     type_of_arrow,
     unknown_name,
 )
+
+if TYPE_CHECKING:
+    from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
+else:  # a start does without
+    check_keys = Later("everview.codes.maps", "check_keys")
+    is_variant_struct = Later("everview.codes.maps", "is_variant_struct")
+    of_variant_parts = Later("everview.codes.maps", "of_variant_parts")
+    variants = Later("everview.codes.maps", "variants")
 
 
 def conform(field: Field, column: Column) -> Column:

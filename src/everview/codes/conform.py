@@ -173,6 +173,8 @@ def _cast(field: Field, column: Column) -> Column | None:
             return _cast_structs(field, column)
         case MapType() if at.is_map(column.type):
             return _cast_maps(field, field.type, column)
+        case MapType() if _is_entries(column):
+            return _map_of_entries(field, field.type, column)
         case ScalarType("VARIANT") if is_variant_struct(column.type):
             return of_variant_parts(column)
         case Decimal():
@@ -297,6 +299,22 @@ def _cast_maps(field: Field, type_: MapType, column: Column) -> Column | None:
         return None
     if len(column) == 0:
         return pa.array([], type_.arrow)
+    entries = struct_array(type_.entry, len(keys), [keys, values], NO_OCTETS)
+    return list_array(type_, offsets_of(column), entries, valid_of(column))
+
+
+def _is_entries(column: Column) -> bool:
+    """Whether a column is one of lists of structs of two fields, as some have maps."""
+    if not at.is_list(column.type) or not at.is_struct(column.type.value_type):
+        return False
+    return column.type.value_type.num_fields == 2 and not column.values.null_count
+
+
+def _map_of_entries(field: Field, type_: MapType, column: Column) -> Column | None:
+    keys = _cast_inside(Field(f"{field.name}.key", type_.key), column.values.field(0))
+    values = _cast_inside(Field(f"{field.name}.value", type_.value), column.values.field(1))
+    if keys is None or values is None or len(column) == 0:
+        return None
     entries = struct_array(type_.entry, len(keys), [keys, values], NO_OCTETS)
     return list_array(type_, offsets_of(column), entries, valid_of(column))
 

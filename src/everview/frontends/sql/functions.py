@@ -18,6 +18,7 @@ from everview.frontends.sql import aggregates, generators, timespans
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.names import short
 from everview.frontends.sql.parse import parse_expression
+from everview.frontends.sql.schemas import DEFAULT
 from everview.frontends.sql.subqueries import array_of
 from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
@@ -174,6 +175,13 @@ def _moment(kind: Any) -> Special:
     return special
 
 
+def _current_schema(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
+    """The schema of relations that are named without one, the same in every session."""
+    if arguments:
+        raise site.context.error("the current schema takes no arguments", node)
+    return literal(DEFAULT)
+
+
 def _unix_timestamp(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """Seconds since 1970 of a moment, by default of now."""
     if not arguments:
@@ -288,6 +296,8 @@ SPECIAL: dict[str, Special] = {
     "now": _moment("timestamp"),
     "current_timestamp": _moment("timestamp"),
     "localtimestamp": _moment("timestamp"),
+    "current_schema": _current_schema,
+    "current_database": _current_schema,
     "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,

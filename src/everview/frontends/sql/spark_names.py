@@ -65,7 +65,7 @@ LACKING: Final = (
     ),
     Lacking(
         "a view has the same answer in every session; give the value as a column",
-        "current_catalog current_database current_path current_schema current_user session_user user version",
+        "current_catalog current_path current_user session_user user version",
     ),
     Lacking("group by window(…), or by time_bucket(INTERVAL …, t)", "session_window window window_time"),
     Lacking(

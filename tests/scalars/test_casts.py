@@ -35,6 +35,8 @@ TYPES = [
         *("decimal(12,2)", "decimal(38,10)", "decimal(5,0)", "decimal(19,19)", "array<int>", "array<string>"),
         *("time", "timestamp_ntz", "interval year to month", "interval day", "interval day to second"),
         *("struct<x: int, y: string>", "struct<x: bigint, y: double>"),
+        *("map<string, int>", "map<string, string>", "map<int, bigint>", "variant", "array<variant>"),
+        "struct<a: int, b: array<variant>>",
     )
 ]
 PAIRS = [(a, b) for a in TYPES for b in TYPES if a != b and castable(a, b)]

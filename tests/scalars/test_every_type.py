@@ -18,7 +18,8 @@ from everview.types import Schema
 
 SCHEMA = Schema.parse(
     "a BOOLEAN, b TINYINT, c INTEGER, d BIGINT, e DOUBLE, f FLOAT, g DATE, h TIMESTAMP, i STRING, j BINARY,"
-    " k DECIMAL(10,2), l DECIMAL(38,4), m ARRAY<INT>, n ARRAY<STRING>, o STRUCT<x: INT, y: STRING>"
+    " k DECIMAL(10,2), l DECIMAL(38,4), m ARRAY<INT>, n ARRAY<STRING>, o STRUCT<x: INT, y: STRING>,"
+    " p MAP<STRING, INT>, q VARIANT"
 )
 COLUMNS = [Column(at, f.name, f.type, f.nullable) for at, f in enumerate(SCHEMA.fields)]
 FEW = [COLUMNS[at] for at in (2, 4, 6, 8, 12)]  # of which there are triples

@@ -393,7 +393,10 @@ def _map(type_: MapType, value: Any) -> list[tuple[Any, Any]]:
     """The entries of a map that is given as a dict, or as a list of pairs."""
     if isinstance(value, str):
         value = _listed(value)
-    pairs = list(value.items()) if isinstance(value, Mapping) else value
+    pairs: Any = list(value.items()) if isinstance(value, Mapping) else value
+    if isinstance(pairs, list) and pairs and all(map(_is_entry, pairs)):
+        listed: list[Any] = pairs
+        pairs = [(entry["key"], entry["value"]) for entry in listed]  # as Polars has maps
     if not isinstance(pairs, (list, tuple)) or not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in pairs):
         raise _wrong(value, type_.sql, "give a dict, or a list of pairs")
     entries = [(coerce(type_.key, k), coerce(type_.value, v)) for k, v in pairs]
@@ -404,6 +407,10 @@ def _map(type_: MapType, value: Any) -> list[tuple[Any, Any]]:
     if twice is not None:
         raise Unfit(f"a map with the key {shown(twice)} twice", "give every key once")
     return entries
+
+
+def _is_entry(value: Any) -> bool:
+    return isinstance(value, Mapping) and {*value} == {"key", "value"}
 
 
 def _twice(keys: list[Any]) -> Any:

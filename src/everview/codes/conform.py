@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,9 @@ from everview.codes.buffers import (
 )
 from everview.codes.coerce import ROUND_TO_MICROS, null_not_allowed
 from everview.codes.columns import any_of, check_years, from_python
-from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
 from everview.errors import NullNotAllowed, WrongType
 from everview.kernels import canonical_read as reading
+from everview.later import Later
 from everview.types import (
     ANY,
     COMPOSITE,
@@ -48,6 +48,14 @@ from everview.types import (
     type_of_arrow,
     unknown_name,
 )
+
+if TYPE_CHECKING:
+    from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
+else:  # a start does without
+    check_keys = Later("everview.codes.maps", "check_keys")
+    is_variant_struct = Later("everview.codes.maps", "is_variant_struct")
+    of_variant_parts = Later("everview.codes.maps", "of_variant_parts")
+    variants = Later("everview.codes.maps", "variants")
 
 
 def conform(field: Field, column: Column) -> Column:
@@ -166,6 +174,8 @@ def _cast(field: Field, column: Column) -> Column | None:
             return _cast_structs(field, column)
         case MapType() if at.is_map(column.type):
             return _cast_maps(field, field.type, column)
+        case MapType() if _is_entries(column):
+            return _map_of_entries(field, field.type, column)
         case ScalarType("VARIANT") if is_variant_struct(column.type):
             return of_variant_parts(column)
         case Decimal():
@@ -314,6 +324,22 @@ def _cast_maps(field: Field, type_: MapType, column: Column) -> Column | None:
         return None
     if len(column) == 0:
         return pa.array([], type_.arrow)
+    entries = struct_array(type_.entry, len(keys), [keys, values], NO_OCTETS)
+    return list_array(type_, offsets_of(column), entries, valid_of(column))
+
+
+def _is_entries(column: Column) -> bool:
+    """Whether a column is one of lists of structs of two fields, as some have maps."""
+    if not at.is_list(column.type) or not at.is_struct(column.type.value_type):
+        return False
+    return column.type.value_type.num_fields == 2 and not column.values.null_count
+
+
+def _map_of_entries(field: Field, type_: MapType, column: Column) -> Column | None:
+    keys = _cast_inside(Field(f"{field.name}.key", type_.key), column.values.field(0))
+    values = _cast_inside(Field(f"{field.name}.value", type_.value), column.values.field(1))
+    if keys is None or values is None or len(column) == 0:
+        return None
     entries = struct_array(type_.entry, len(keys), [keys, values], NO_OCTETS)
     return list_array(type_, offsets_of(column), entries, valid_of(column))
 

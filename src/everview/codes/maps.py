@@ -64,6 +64,7 @@ def rows_of_repeated(type_: Type, keys: Column, parents: Words) -> Words:
     if len(keys) < 2:
         return np.empty(0, np.int64)
     packed = bytes_array(pa.binary(), Bytes(*to_bytes(type_, keys)), NO_OCTETS)
-    counted = pa.table({"row": parents, "key": packed}).group_by(["row", "key"]).aggregate([([], "count_all")])
-    often = counted.filter(pc.greater(counted.column("count_all"), 1))
+    columns: Any = {"row": parents, "key": packed}
+    counted = pa.table(columns).group_by(["row", "key"]).aggregate([([], "count_all")])
+    often = counted.filter(pc.greater(counted.column("count_all"), pa.scalar(1)))
     return np.unique(often.column("row").to_numpy())

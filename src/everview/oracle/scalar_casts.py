@@ -28,6 +28,7 @@ from everview.types import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    VARIANT,
     YEAR_MONTH,
     Array,
     Decimal,
@@ -48,6 +49,10 @@ def cast_value(value: Any, type_: Type, to: Type) -> Any:
     """The value as the other type; raises `NoValue`."""
     if value is None or type_ == to or to == ANY:
         return value
+    if VARIANT in (type_, to):
+        from everview.oracle.scalar_variants import from_variant, to_variant
+
+        return to_variant(value, type_) if to == VARIANT else from_variant(value.value, to)
     if isinstance(type_, Array) and isinstance(to, Array):
         return [cast_value(v, type_.element, to.element) for v in value]
     if isinstance(type_, Struct) and isinstance(to, Struct):
@@ -84,6 +89,11 @@ def composite_text(value: Any, type_: Type) -> str:
         pairs = entries(value, type_)
         shown = (f"{composite_text(k, type_.key)} -> {composite_text(v, type_.value)}" for k, v in pairs)
         return f"{{{', '.join(shown)}}}"
+    if type_ == VARIANT:
+        from everview.oracle.scalar_variants import from_variant
+
+        text = from_variant(value.value, STRING)
+        return "null" if text is None else text
     return _text(value, type_)
 
 

@@ -135,14 +135,14 @@ def _scalar(value: Any, to: Type) -> Any:
         value = Decimal(_plain(value))
     type_ = _type_of(value)
     numbers = (BOOLEAN, STRING, BINARY, *_MOMENTS)
-    wrong = {
+    refused: dict[Type, bool] = {
         BOOLEAN: to in (BINARY, *_MOMENTS),
         BINARY: to not in (BINARY, STRING),
         DATE: to not in (*_MOMENTS, STRING),
         TIMESTAMP: to in (BOOLEAN, BINARY),
         STRING: False,
-    }.get(type_, type_ not in numbers and to in (BINARY, DATE))
-    if wrong:
+    }
+    if refused.get(type_, type_ not in numbers and to in (BINARY, DATE)):
         raise NoValue(f"no {to}")
     return cast_value(value, type_, to)
 
@@ -202,13 +202,15 @@ def _get(value: Variant, path: str) -> Variant | None:
     return None if part is NOTHING else Variant.of(part)
 
 
-def _put(value: Any, steps: list[str | int], new: Any, inserts: bool, creates: bool) -> Any:
+def _put(given: Any, steps: list[str | int], new: Any, inserts: bool, creates: bool) -> None:
     """The value, changed in its own place."""
     if not steps:
         raise BadPattern("$", hint="no part")
+    value: Any = given
     for place, step in enumerate(steps):
         last = place == len(steps) - 1
-        if not isinstance(value, dict if isinstance(step, str) else list):
+        kind: Any = type(value)
+        if not issubclass(kind, dict if isinstance(step, str) else list):
             raise NoValue("the path does not lead there")
         there = step in value if isinstance(step, str) else step < len(value)
         if not there and not creates:

@@ -31,7 +31,7 @@ from everview.oracle.scalar_printing import PRINTING
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_times import TIMES
 from everview.oracle.scalar_urls import parse_url
-from everview.oracle.scalar_variants import SEES_NULL, VARIANTS, from_variant, to_variant
+from everview.oracle.scalar_variants import SEES_NULL, VARIANTS
 from everview.oracle.scalar_zones import ZONES
 from everview.oracle.values import inward
 from everview.scalars.expressions import (
@@ -131,8 +131,6 @@ def _outward(value: Any, type_: Type) -> Any:
 
 def _cast(value: Any, type_: Type, to: Type, try_: bool, expression: Expression) -> Any:
     try:
-        if value is not None and VARIANT in (type_, to) and type_ != to:
-            return to_variant(value, type_) if to == VARIANT else from_variant(value.value, to)
         return _outward(cast_value(value, type_, to), to)
     except NoValue:
         if try_:

@@ -353,7 +353,7 @@ def _is_hosts(type_: Type) -> bool:
             return _is_hosts(element)
         case Struct(fields):
             return any(_is_hosts(f.type) for f in fields)
-        case MapType(key, item):
+        case MapType():
             return True
         case _:
             return type_ in (ANY, VARIANT) or isinstance(type_, Atom)

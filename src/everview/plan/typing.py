@@ -90,23 +90,9 @@ def call(name: str, *arguments: Expression) -> Expression:
 
 
 # Functions that compare elements, or hash them, which is not defined on maps and variants.
-_COMPARING: Final = frozenset(
-    [
-        "array_contains",
-        "array_distinct",
-        "sort_array",
-        "array_sort",
-        "array_min",
-        "array_max",
-        "array_union",
-        "array_intersect",
-        "array_except",
-        "arrays_overlap",
-        "array_remove",
-        "array_position",
-        "hash",
-        "xxhash64",
-    ]
+_COMPARING: Final = (
+    *("array_contains", "array_distinct", "sort_array", "array_sort", "array_min", "array_max", "array_union"),
+    *("array_intersect", "array_except", "arrays_overlap", "array_remove", "array_position", "hash", "xxhash64"),
 )
 
 

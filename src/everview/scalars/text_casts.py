@@ -24,6 +24,7 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     Array,
     Decimal,
     MapType,
@@ -53,6 +54,10 @@ def to_string(value: Value, type_: Type) -> Value:
         return _decimal_text(value)
     if isinstance(type_, (Array, Struct, MapType)):
         return _composite_text(value, type_)
+    if type_ == VARIANT:
+        from everview.scalars.functions.variants import variant_text
+
+        return variant_text(value)
     return value.cast(pa.string())
 
 
@@ -68,8 +73,7 @@ def _composite_text(value: Value, type_: Array | Struct | MapType) -> Value:
         case Struct(fields):
             parts = [_texts(pc.struct_field(value, [place]), f.type) for place, f in enumerate(fields)]
             inner = pc.binary_join_element_wise(*parts, ", ") if parts else pa.repeat(pa.scalar(""), len(value))
-            whole = pc.binary_join_element_wise("{", inner, "}", "")
-            return pc.if_else(value.is_null(), pa.scalar(None, pa.string()), whole)
+            return _between(value, "{", inner, "}")
 
 
 def _texts(value: Value, type_: Type) -> Value:
@@ -82,7 +86,12 @@ def _joined(value: Value, parts: list[Value], first: str, last: str) -> Value:
     sizes = pc.list_value_length(value).fill_null(0).to_numpy(zero_copy_only=False)
     offsets: Value = pa.array(np.append(0, np.cumsum(sizes)).astype(np.int32))
     lists: Value = pa.ListArray.from_arrays(offsets, texts)
-    whole = pc.binary_join_element_wise(first, pc.binary_join(lists, ", "), last, "")
+    return _between(value, first, pc.binary_join(lists, ", "), last)
+
+
+def _between(value: Value, first: str, inner: Value, last: str) -> Value:
+    """Texts between brackets; NULL where the value is."""
+    whole = pc.binary_join_element_wise(pa.scalar(first), inner, pa.scalar(last), pa.scalar(""))
     return pc.if_else(value.is_null(), pa.scalar(None, pa.string()), whole)
 
 

@@ -375,6 +375,8 @@ def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
     column = frame[frame.columns[place]].cast(type_)
     if isinstance(type_, t.DoubleType | t.FloatType):
         return f.format_string("%.6g", column).alias(name)
+    if "map<" in type_.simpleString() or "variant" in type_.simpleString():
+        return f.to_json(f.struct(column)).alias(name)  # Spark does not compare them
     return column.alias(name)
 
 

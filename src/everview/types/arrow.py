@@ -74,8 +74,9 @@ def arrow_type(type_: Type) -> pa.DataType:
         case MapType():
             key, value = type_.entry.fields
             nothing = pa.types.is_null(key.type.arrow)  # of a map that has no entries
-            own = pa.field("key", pa.string(), nullable=False) if nothing else _arrow_field(key)
-            return pa.map_(own, _arrow_field(value))
+            own: Any = pa.field("key", pa.string(), nullable=False) if nothing else _arrow_field(key)
+            item: Any = _arrow_field(value)
+            return pa.map_(own, item)
         case ScalarType("TIMESTAMP"):
             return pa.timestamp("us", "UTC")
         case ScalarType("TIMESTAMP_NTZ"):

@@ -19,6 +19,7 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from everview.errors import WrongType
@@ -54,7 +55,7 @@ class Variant:
 
     @staticmethod
     def of(value: Any) -> Variant:
-        """The variant of a Python value: None, truth values, numbers, text, bytes, moments, lists, and dicts by text."""
+        """The variant of a Python value: None, truth values, numbers, text, bytes, moments, lists, dicts by text."""
         return Variant(_Writer(value).raw())
 
     @staticmethod
@@ -94,7 +95,7 @@ class _Writer:
     def __init__(self, value: Any) -> None:
         names: set[str] = set()
         _gather(value, names, 0)
-        self.keys = sorted((_text(name) for name in names))
+        self.keys = sorted(_text(name) for name in names)
         self.numbers = {name: number for number, name in enumerate(self.keys)}
         self.of = value
 
@@ -254,7 +255,7 @@ def _keys(raw: bytes) -> tuple[list[str], int]:
     if ends[-1] > len(raw):
         raise _malformed()
     try:
-        return [raw[a:b].decode() for a, b in zip(ends, ends[1:], strict=False)], ends[-1]
+        return [raw[a:b].decode() for a, b in pairwise(ends)], ends[-1]
     except UnicodeDecodeError:
         raise _malformed() from None
 

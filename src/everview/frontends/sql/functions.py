@@ -444,11 +444,7 @@ def _key(index: Expression, node: exp.Bracket) -> Expression:
 
 @handles(exp.ToMap)
 def _written_map(node: exp.ToMap, site: Site) -> Expression:
-    """``MAP {'a': 1}`` of DuckDB; sqlglot reads brackets that follow as a part of what is inside."""
-    if isinstance(node.this, exp.Bracket) and isinstance(node.this.this, exp.Struct):
-        outside = node.this.copy()
-        outside.set("this", exp.ToMap(this=node.this.this.copy()))
-        return expression(outside, site)
+    """``MAP {'a': 1}`` of DuckDB."""
     if not isinstance(node.this, exp.Struct):
         raise site.context.unsupported(f"the map {node.sql('duckdb')[:60]}", node, "write MAP {'a': 1}")
     pairs = [(part.this, part.expression) for part in node.this.expressions]

@@ -44,7 +44,7 @@ def column_name(node: exp.Expr) -> str:
         return inner.meta["column name"]  # of a path into a variant
     try:
         name = _name(node, 0)
-    except RecursionError:
+    except (RecursionError, ValueError):  # sqlglot writes no map with keys that are no text
         name = node.key
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
 

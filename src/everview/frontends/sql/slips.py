@@ -135,12 +135,10 @@ def _outer_join(words: FailedTokens) -> Slip | None:
 def _positional_join(words: FailedTokens) -> Slip | None:
     """t POSITIONAL JOIN u, where the word would be another name of t."""
     for place in range(2, len(words.tokens) - 1):
-        if words.word(place) == "POSITIONAL" and words.word(place + 1) == "JOIN" and words.word(place - 1) != "AS":
-            if words.written(place)[0] not in '`"':
-                hint = (
-                    "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
-                )
-                return words.slip(place, "POSITIONAL JOIN is not supported", hint)
+        joins = words.word(place) == "POSITIONAL" and words.word(place + 1) == "JOIN"
+        if joins and words.word(place - 1) != "AS" and words.written(place)[0] not in '`"':
+            hint = "rows have no places: number both sides by row_number() OVER (ORDER BY …), and join by the number"
+            return words.slip(place, "POSITIONAL JOIN is not supported", hint)
     return None
 
 
@@ -181,6 +179,14 @@ _LENIENT: Final = (_round_quotes, _limit_of_two, _outer_join, _positional_join, 
 
 
 # -- one function for each slip
+
+
+def _use(words: FailedTokens) -> Slip | None:
+    """USE default."""
+    if words.word(0) != "USE":
+        return None
+    said = " ".join(words.written(place) for place in range(min(2, len(words.tokens))))
+    return words.slip(0, f"the statement '{said}' is not supported", INSTEAD["USE"])
 
 
 def _statement(words: FailedTokens) -> Slip | None:
@@ -458,6 +464,7 @@ def _near(word: str, among: Sequence[str], cutoff: float = 0.7) -> str | None:
 
 
 _CHECKS: Final[tuple[Callable[[FailedTokens], Slip | None], ...]] = (
+    _use,
     _statement,
     _created,
     _typographic,

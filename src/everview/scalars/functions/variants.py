@@ -141,6 +141,20 @@ def scalar_text(value: Any) -> str:
             return str(value)
 
 
+def variant_text(value: Value) -> Value:
+    """Variants as text: those without parts as a cast gives them, others as JSON."""
+
+    def text(raw: bytes) -> str | None:
+        held = Variant(raw).value
+        if held is None:
+            return None
+        if isinstance(held, bytes):
+            return held.decode(errors="replace")
+        return variant_json(held) if isinstance(held, (dict, list)) else scalar_text(held)
+
+    return each(pa.string(), text, value)
+
+
 def _moment(value: dt.datetime) -> str:
     value = value.astimezone(dt.UTC) if value.tzinfo else value
     whole = f"{value.year:04}-{value.month:02}-{value.day:02} {value.hour:02}:{value.minute:02}:{value.second:02}"
@@ -460,7 +474,8 @@ def _cast_scalars(values: list[Any], to: Type, failed: Any) -> tuple[Value, Any]
             continue
         kind = _kind(value)
         kinds.setdefault(kind, []).append(place)
-    parts: list[Value] = [pa.nulls(1, to.arrow)]
+    arrow: Any = to.arrow
+    parts: list[Value] = [pa.nulls(1, arrow)]
     order = np.zeros(len(values), np.int64)
     total = 1
     for kind, places in kinds.items():

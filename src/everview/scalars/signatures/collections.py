@@ -237,7 +237,7 @@ COLLECTIONS: Final[Signatures] = family(
     signed("size", 1, 1, _size, "array or map", "NULL for NULL", size="cardinality array_size"),
     signed(
         *("element_at try_element_at", 2, 2, _element_at, "array, index, or map, key"),
-        "from 1, negative from the end; beyond raises, or is NULL with `try_`; 0 raises; NULL for a key that is not there",
+        "from 1, negative from the end; beyond raises, or is NULL with `try_`; 0 raises; NULL for a missing key",
     ),
     signed("sort_array", 1, 2, _over_array(), "array [, ascending]", "NULL first, last when descending", "d"),
     signed("array_distinct", 1, 1, _over_array(), "array", "", "d"),

@@ -180,6 +180,18 @@ def _unreadable(type_: Type) -> Type | None:
     return None if is_number(type_) or type_ in (STRING, BOOLEAN) else type_
 
 
+def _without_options(count: int, rule: Rule) -> Rule:
+    """The rule of a function that Spark gives a map of options, too, which is refused."""
+
+    def plain(name: str, arguments: Arguments) -> Typed | Expression:
+        if len(arguments) > count:
+            hint = f"{name} takes no options: read the fields as STRING, and convert them, or write them as text first"
+            raise mismatch(name, tuple(a.type for a in arguments), hint)
+        return rule(name, arguments)
+
+    return plain
+
+
 def _schema_of(inferred: Callable[[str], str]) -> Rule:
     """The schema of a text that is written down; of a column it would not be known before there are rows."""
 
@@ -242,23 +254,39 @@ JSON: Final[Signatures] = family(
     signed("json_array_length", 1, 1, takes(STRING, gives=INTEGER, nullable=True), "text", _NULL, "d"),
     signed("json_object_keys", 1, 1, takes(STRING, gives=Array(STRING), nullable=True), "text", _NULL, "d"),
     signed(
-        *("from_json", 2, 2, _from_json, "text, literal schema"),
+        *("from_json", 2, 3, _without_options(2, _from_json), "text, literal schema"),
         *(
             "a struct such as `'a INT, b ARRAY<STRING>'`, or an array; a field that does not fit is NULL; no options",
             "d",
         ),
     ),
     signed(
-        *("to_json", 1, 1, _to_json_or_variant, "struct, array, map or variant"),
+        *("to_json", 1, 2, _without_options(1, _to_json_or_variant), "struct, array, map or variant"),
         *("without fields that are NULL; no options", "d"),
     ),
     signed("json_part", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of ``->``
     signed("json_member", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of json_tuple
-    signed("schema_of_json", 1, 1, _schema_of(json_schema), "literal text", "the schema that from_json takes", "d"),
-    signed("schema_of_csv", 1, 1, _schema_of(csv_schema), "literal text", "the schema that from_csv takes", "d"),
     signed(
-        *("from_csv", 2, 2, _from_csv, "text, literal schema"),
+        "schema_of_json",
+        1,
+        2,
+        _without_options(1, _schema_of(json_schema)),
+        "literal text",
+        "the schema that from_json takes",
+        "d",
+    ),
+    signed(
+        "schema_of_csv",
+        1,
+        2,
+        _without_options(1, _schema_of(csv_schema)),
+        "literal text",
+        "the schema that from_csv takes",
+        "d",
+    ),
+    signed(
+        *("from_csv", 2, 3, _without_options(2, _from_csv), "text, literal schema"),
         *("a struct such as `'a INT, b STRING'`; a field that does not fit is NULL; no options", "d"),
     ),
-    signed("to_csv", 1, 1, _to_csv, "struct", "no options", "d"),
+    signed("to_csv", 1, 2, _without_options(1, _to_csv), "struct", "no options", "d"),
 )

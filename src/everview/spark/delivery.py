@@ -16,6 +16,7 @@ from everview.runtimes.spark.stored import views
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.sinks import SinkSpec, deliver
+from everview.spark.topics import TopicWriter
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class Delivery:
                     rows = engine.run.view(sink.view).contents()
                     self._give_one(sink, engine.epoch, rows, lambda view: self._whole(engine, view))
                     self._beginnings.note(sink, engine.epoch, done=True)
+
+    def close(self) -> None:
+        """Let go of the brokers that topics are at."""
+        if any(sink.topic is not None for sink in self._sinks):
+            TopicWriter.close_all(self.claims.state)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""

@@ -19,6 +19,7 @@ from everview.spark.claims import Claims
 from everview.spark.folders import Folder
 from everview.spark.frames import frame_of
 from everview.spark.sinks import SinkSpec, deliver
+from everview.spark.topics import TopicWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +71,11 @@ class Delivery:
         if rows <= FEW or not shown_alike(held.schema):
             return held.contents()
         return StoredChange(engine.path, view, held.schema, 0, engine.epoch, rows)
+
+    def close(self) -> None:
+        """Let go of the brokers that topics are at."""
+        if any(sink.topic is not None for sink in self._sinks):
+            TopicWriter.close_all(self.claims.state)
 
     def mark(self, epoch: int) -> None:
         """Note that the sinks have an epoch."""

@@ -368,6 +368,7 @@ class Pipeline(Closing):
         self.stop()
         with self._lock:
             self._state.close()
+            self._delivery.close()
 
     # -- reading
 

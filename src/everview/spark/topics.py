@@ -124,6 +124,13 @@ class TopicWriter:
             cls._open[place] = cls(spec, id_, epoch)
         return cls._open[place]
 
+    @classmethod
+    def close_all(cls, state: str) -> None:
+        """Let go of the brokers that sinks of a state have written to in this process."""
+        for (process, id_), writer in [*cls._open.items()]:
+            if process == os.getpid() and id_.startswith(f"everview-{state}-"):
+                writer.forget()
+
     def forget(self) -> None:
         """Begin anew at the next epoch: after a failure it is the broker that knows what it has."""
         self._open.pop((os.getpid(), self._id), None)

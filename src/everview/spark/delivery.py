@@ -119,7 +119,7 @@ class Delivery:
         return read(self._spark, self._state, view, epoch=engine.epoch)
 
 
-def read_table(spark: SparkSession, state: Path, engine: Engine, name: str) -> DataFrame:
+def read_table(spark: SparkSession, state: Path | str, engine: Engine, name: str) -> DataFrame:
     """A frame of what a source holds, its columns in their own order."""
     schema = engine.program.circuit.layout(engine.program.circuit.sources[name]).schema
     if engine.rows_of_table(name) <= FEW or not shown_alike(schema):

@@ -16,7 +16,8 @@ from torture.values import values
 # Calls whose arguments can only be wrong: of what only the library makes, or of what is not there.
 NEVER_RIGHT = {
     "ev.aggregate", "ev.ZSet.get_by_prefix", "ev.Embedded.attach", "ev.Store.attach", "ev.Store.open",
-    "ev.Store.history", "ev.Store.rewind", "circuit.connect", "circuit.leave", "circuit.enter", "stream.join_trace",
+    "ev.Store.history", "ev.Store.times", "ev.Store.rewind", "circuit.connect", "circuit.leave", "circuit.enter",
+    "stream.join_trace",
     "embedded.table", "sources.Memory.resume", "sources.Memory.settle", "sources.Iterator.resume",
     "sources.Iterator.settle", "sources.Files", "sources.Lines", "sources.SQLite", "col.in_", "col.not_in",
     "col.__add__", "col.__and__",

@@ -47,12 +47,12 @@ def test_the_schema_of_a_frame(spark):
     ddl = (
         "a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT NOT NULL, f FLOAT, g DOUBLE, h DATE, i TIMESTAMP, "
         "j TIMESTAMP_NTZ, k STRING, l BINARY, m DECIMAL(20,3), n ARRAY<STRING>, o STRUCT<x: INT NOT NULL, y: STRING>, "
-        "p MAP<STRING, INT>"
+        "p MAP<STRING, INT>, q VARIANT, r INTERVAL DAY TO SECOND, s INTERVAL YEAR TO MONTH, t ARRAY<VARIANT>"
     )
     expected = (
         "a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT NOT NULL, f FLOAT, g DOUBLE, h DATE, i TIMESTAMP, "
         "j TIMESTAMP, k STRING, l BINARY, m DECIMAL(20,3), n ARRAY<STRING>, o STRUCT<x: INT NOT NULL, y: STRING>, "
-        "p ARRAY<STRUCT<key: STRING NOT NULL, value: INT>>"
+        "p MAP<STRING, INT>, q VARIANT, r INTERVAL DAY TO SECOND, s INTERVAL YEAR TO MONTH, t ARRAY<VARIANT>"
     )
     frame = spark.createDataFrame([], ddl)
     assert schema_of(frame) == Schema.parse(expected)
@@ -61,12 +61,9 @@ def test_the_schema_of_a_frame(spark):
         schema_of(frame, ["nope"])
 
 
-@pytest.mark.parametrize("kind", ["VARIANT", "INTERVAL DAY TO SECOND", "VOID", "ARRAY<VARIANT>"])
-def test_a_type_that_nothing_here_holds_is_named(spark, kind):
-    frame = spark.range(1).selectExpr("id", f"CAST(NULL AS {kind}) AS odd") if kind != "VOID" else None
-    frame = spark.sql("SELECT NULL AS odd") if frame is None else frame
+def test_a_type_that_nothing_here_holds_is_named(spark):
     with pytest.raises(SchemaError, match='"odd"'):
-        schema_of(frame)
+        schema_of(spark.sql("SELECT NULL AS odd"))
 
 
 # -- definitions

@@ -18,7 +18,7 @@ import everview as ev
 from everview.codes.spark_variants import as_spark
 from everview.errors import EverviewError, WrongType
 from everview.types import Variant
-from everview.types.variants import Single
+from everview.types.variants import SingleFloat
 
 ITEM = "CREATE TABLE item (id INT, m MAP<STRING, INT>, v VARIANT)"
 VIEWS = {
@@ -190,7 +190,7 @@ def test_a_variant_is_its_value(value: Any) -> None:
 def test_values_of_variants_keep_their_types() -> None:
     moment = dt.datetime(2024, 1, 1, 10, tzinfo=dt.UTC)
     given_values = [
-        Single(1.5),
+        SingleFloat(1.5),
         1.5,
         decimal.Decimal("1.50"),
         2**70,
@@ -201,7 +201,7 @@ def test_values_of_variants_keep_their_types() -> None:
     ]
     got = Variant.of(given_values).value
     assert [type(v) for v in got] == [
-        Single,
+        SingleFloat,
         float,
         decimal.Decimal,
         decimal.Decimal,

@@ -62,8 +62,8 @@ FAULTS = (
     PlantedFault(
         "old results of a group stay",
         "everview.operators.by_state",
-        "return np.concatenate([negated(old), new])",
-        "return np.concatenate([negated(old)[:0], new])",
+        "return exchanged(old, new, operator.group_words)",
+        "return exchanged(old[:0], new, operator.group_words)",
         ("tests/operators/aggregate",),
     ),
     PlantedFault(

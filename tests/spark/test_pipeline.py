@@ -14,7 +14,15 @@ import pytest
 
 from documented import undocumented
 from everview.circuit import Circuit
-from everview.errors import BadRows, DefinitionError, PipelineError, SchemaDrift, SourceError, UnknownName
+from everview.errors import (
+    BadRows,
+    DefinitionError,
+    EverviewError,
+    PipelineError,
+    SchemaDrift,
+    SourceError,
+    UnknownName,
+)
 from everview.spark import Pipeline
 from everview.zset.batch import Batch
 
@@ -406,8 +414,8 @@ def test_drift_is_refused(spark: SparkSession, tmp_path: Path, opened: Callable[
 
 def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
     frame = spark.createDataFrame([(1,)], "k BIGINT")
-    with pytest.raises(PipelineError, match="s3"):
-        opened(spark, "s3://bucket/state")
+    with pytest.raises(EverviewError, match="knows no store ftp://"):
+        opened(spark, "ftp://bucket/state")
     with pytest.raises(PipelineError, match="place"):
         opened(spark, tmp_path / "x", place="moon")
     for wrong in ({"shards": 0}, {"partitions": -1}, {"keep_epochs": 0}):

@@ -40,7 +40,8 @@ def group_sums(delta: Matrix, group: Words, slots: Matrix, places: int, entries:
         count = _add_up(delta, group, order, slots, np.zeros(places, np.int64), out, lo, hi)
         return out[:count]
 
-    found = each(added_up, _parts(delta, group, order))
+    every = each(added_up, _parts(delta, group, order))
+    found = [part for part in every if len(part)] or every[:1]
     if all(_apart(a, b) for a, b in pairwise(found)):
         return np.concatenate(found)
     return reduce(merge, found)
@@ -53,5 +54,5 @@ def _parts(delta: Matrix, group: Words, order: Words) -> list[tuple[int, int]]:
 
 
 def _apart(a: Matrix, b: Matrix) -> bool:
-    """Whether no group is in two batches that follow one another."""
-    return not (len(a) and len(b)) or bool((a[-1, :-2] != b[0, :-2]).any())
+    """Whether no group is in two batches that follow one another, and have entries."""
+    return bool((a[-1, :-2] != b[0, :-2]).any())

@@ -24,8 +24,8 @@ from everview.lowering.promises import (
     TIMES,
     Bound,
     Facts,
-    Known,
     Promise,
+    PromisedBounds,
     earlier,
     either,
     group_fields,
@@ -152,7 +152,7 @@ def readings(circuit: Circuit, *, steady_clock: bool = False) -> Iterator[Readin
 
 
 def _unread(
-    circuit: Circuit, node_id: int, node: Apply, known: Mapping[int, Known], near: Sequence[Distance]
+    circuit: Circuit, node_id: int, node: Apply, known: Mapping[int, PromisedBounds], near: Sequence[Distance]
 ) -> Sequence[Facts]:
     """For each trace that a node reads, the bounds of rows that no change to come finds."""
     given = [known[i].fields if i is not None else NO_FACTS for i in node.inputs]
@@ -182,7 +182,7 @@ def _unmet(
     join: int,
     operator: JoinIncremental,
     side: int,
-    known: Mapping[int, Known],
+    known: Mapping[int, PromisedBounds],
     near: Sequence[Distance],
 ) -> Facts:
     """One side's rows are found by changes of the other with the same key, and at no greater distance."""

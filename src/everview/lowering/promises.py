@@ -61,20 +61,20 @@ NO_FACTS: Final[Facts] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PromisedBounds:
     """What is known of rows to come: bounds of their fields, and of the elements of fields that are arrays."""
 
     fields: Facts = field(default_factory=dict[int, Bound])
     elements: Facts = field(default_factory=dict[int, Bound])
 
 
-NOTHING: Final = Known()
+NOTHING: Final = PromisedBounds()
 _SAME: Final = (Filter, Where, Present, NotNull, Matching, Negate, Inspect, Exchange, Announce, Arrange)
 
 
-def promises(circuit: Circuit) -> dict[int, Known]:
+def promises(circuit: Circuit) -> dict[int, PromisedBounds]:
     """What is known of the rows to come by each stream of an incremental circuit's root."""
-    known: dict[int, Known] = {}
+    known: dict[int, PromisedBounds] = {}
     near = distances(circuit)
     for node_id in circuit.order():
         node = circuit[node_id]
@@ -109,7 +109,7 @@ def _width(schema: Schema, fields: int) -> int:
 # -- one node
 
 
-def _of_node(circuit: Circuit, node: Node, known: Mapping[int, Known]) -> Known:
+def _of_node(circuit: Circuit, node: Node, known: Mapping[int, PromisedBounds]) -> PromisedBounds:
     if isinstance(node, Source):
         return _of_source(circuit, node)
     if not isinstance(node, Apply):
@@ -130,16 +130,16 @@ def _of_node(circuit: Circuit, node: Node, known: Mapping[int, Known]) -> Known:
         case _ if isinstance(operator, _SAME):
             return inputs[0]
         case _:
-            return Known(_of_several(operator, [given.fields for given in inputs]))
+            return PromisedBounds(_of_several(operator, [given.fields for given in inputs]))
 
 
-def _of_source(circuit: Circuit, source: Source) -> Known:
+def _of_source(circuit: Circuit, source: Source) -> PromisedBounds:
     clock = circuit.sources.get(watermark_of(source.name))
     if clock is None or expired_of(source.name) in circuit.sinks:  # what a table forgets goes after its time
         return NOTHING
     (time,) = circuit.layout(clock).schema.fields
     moment = Column(0, f"the watermark of {source.name}", time.type, nullable=False)
-    return Known({source.schema.index(time.name): (Promise(clock, moment),)})
+    return PromisedBounds({source.schema.index(time.name): (Promise(clock, moment),)})
 
 
 def _of_several(operator: Operator, inputs: list[Facts]) -> Facts:
@@ -183,15 +183,15 @@ def reached(operator: AsofIncremental, changed: Bound | None) -> Bound | None:
     return earlier(changed, operator.tolerance)
 
 
-def _picked(given: Known, fields: Iterable[int | None]) -> Known:
+def _picked(given: PromisedBounds, fields: Iterable[int | None]) -> PromisedBounds:
     def of(facts: Facts) -> Facts:
         return {place: facts[f] for place, f in enumerate(fields) if f is not None and f in facts}
 
     fields = tuple(fields)
-    return Known(of(given.fields), of(given.elements))
+    return PromisedBounds(of(given.fields), of(given.elements))
 
 
-def _recoded(operator: Recode, given: Known) -> Known:
+def _recoded(operator: Recode, given: PromisedBounds) -> PromisedBounds:
     same = [
         place if one.type == other.type else None
         for place, (one, other) in enumerate(zip(operator.source.schema.fields, operator.schema.fields, strict=True))
@@ -199,15 +199,15 @@ def _recoded(operator: Recode, given: Known) -> Known:
     return _picked(given, same)
 
 
-def _exploded(operator: Explode, given: Known) -> Known:
+def _exploded(operator: Explode, given: PromisedBounds) -> PromisedBounds:
     kept = _picked(given, operator.keep)
     element = given.elements.get(operator.array)
     if element is None or operator.outer:
         return kept
-    return Known({**kept.fields, len(operator.output.schema) - 1: element}, kept.elements)
+    return PromisedBounds({**kept.fields, len(operator.output.schema) - 1: element}, kept.elements)
 
 
-def _mapped(circuit: Circuit, operator: Map, given: Known) -> Known:
+def _mapped(circuit: Circuit, operator: Map, given: PromisedBounds) -> PromisedBounds:
     kept = _picked(given, operator.keep)
     function = circuit.functions[operator.function].call
     if not isinstance(function, Evaluate):
@@ -223,7 +223,7 @@ def _mapped(circuit: Circuit, operator: Map, given: Known) -> Known:
         element = _first_element(expression, facts)
         if element is not None:
             elements[place] = element
-    return Known(fields, elements)
+    return PromisedBounds(fields, elements)
 
 
 def _first_element(expression: Expression, facts: Facts) -> Bound | None:
@@ -297,7 +297,9 @@ def _is_rest(whole: Expression, part: Expression, size: object) -> bool:
 # -- conditions between the times of two sides
 
 
-def _narrowed(circuit: Circuit, known: Mapping[int, Known], own: Known, near: tuple[Distance, ...]) -> Known:
+def _narrowed(
+    circuit: Circuit, known: Mapping[int, PromisedBounds], own: PromisedBounds, near: tuple[Distance, ...]
+) -> PromisedBounds:
     """What a condition adds: a row of one side is not long before the row of the other that it is joined with.
 
     Each result has a row that is new on one side: its own time is bounded, or that of its partner is.
@@ -313,10 +315,10 @@ def _narrowed(circuit: Circuit, known: Mapping[int, Known], own: Known, near: tu
         if bound is not None:
             for place in distance.places:
                 fields.setdefault(place, bound)
-    return Known(fields, own.elements)
+    return PromisedBounds(fields, own.elements)
 
 
-def of_side(circuit: Circuit, known: Mapping[int, Known], join: int, side: int, field_: int) -> Bound | None:
+def of_side(circuit: Circuit, known: Mapping[int, PromisedBounds], join: int, side: int, field_: int) -> Bound | None:
     """The bound of a field of one side of a join."""
     given = inputs_of(circuit[join])[side]
     assert given is not None, "a checked circuit is connected"

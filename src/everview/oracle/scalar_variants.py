@@ -29,7 +29,7 @@ from everview.types import (
     Variant,
 )
 from everview.types import Decimal as DecimalType
-from everview.types.variants import Single
+from everview.types.variants import SingleFloat
 
 NOTHING: Final = object()
 
@@ -99,7 +99,13 @@ def _type_of(value: Any) -> Type:
         plain = _plain(value).lstrip("-")
         scale = len(plain.partition(".")[2])
         return DecimalType(max(len(plain.replace(".", "").lstrip("0")), scale, 1), scale)
-    kinds: list[tuple[type, Type]] = [(bool, BOOLEAN), (int, BIGINT), (Single, FLOAT), (float, DOUBLE), (str, STRING)]
+    kinds: list[tuple[type, Type]] = [
+        (bool, BOOLEAN),
+        (int, BIGINT),
+        (SingleFloat, FLOAT),
+        (float, DOUBLE),
+        (str, STRING),
+    ]
     kinds += [(bytes, BINARY), (dt.datetime, TIMESTAMP), (dt.date, DATE)]
     return next(type_ for kind, type_ in kinds if isinstance(value, kind))
 
@@ -163,7 +169,7 @@ def _inside(value: Any, type_: Type) -> Any:
         case MapType(_, item):
             return {key: _inside(part, item) for key, part in value.items()}
         case _:
-            return value.value if type_ == VARIANT else Single(value) if type_ == FLOAT else value
+            return value.value if type_ == VARIANT else SingleFloat(value) if type_ == FLOAT else value
 
 
 # -- paths

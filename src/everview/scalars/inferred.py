@@ -12,10 +12,10 @@ import json
 import re
 from typing import Any, Final
 
-from everview.scalars.shapes import Shape, merged, spelled
+from everview.scalars.shapes import FoundType, merged, spelled
 
-_STRING: Final = Shape("STRING")
-_VOID: Final = Shape("VOID")
+_STRING: Final = FoundType("STRING")
+_VOID: Final = FoundType("VOID")
 _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     (r"[+-]?\d{1,9}", "INT"),
     (r"[+-]?\d{1,18}", "BIGINT"),
@@ -34,62 +34,62 @@ def json_schema(text: str) -> str:
     """The schema of a JSON text; raises `ValueError` if it is none."""
     value = json.JSONDecoder(parse_constant=_refused).raw_decode(text.strip())[0]
     shape = _finished(_json(value))
-    return spelled(shape if shape is not None else Shape("STRUCT"))
+    return spelled(shape if shape is not None else FoundType("STRUCT"))
 
 
-def _json(value: Any) -> Shape:
+def _json(value: Any) -> FoundType:
     match value:
         case None:
             return _VOID
         case bool():
-            return Shape("BOOLEAN")
+            return FoundType("BOOLEAN")
         case int():
             small = -(1 << 63) <= value < 1 << 63
-            return Shape("BIGINT") if small else _large(value)
+            return FoundType("BIGINT") if small else _large(value)
         case float():
-            return Shape("DOUBLE")
+            return FoundType("DOUBLE")
         case dict():
-            return Shape("STRUCT", tuple((key, _json(value[key])) for key in sorted(value)))
+            return FoundType("STRUCT", tuple((key, _json(value[key])) for key in sorted(value)))
         case list():
             element = _VOID
             for part in value:
                 element = merged(element, _json(part), "STRING")
-            return Shape("ARRAY", (("element", element),))
+            return FoundType("ARRAY", (("element", element),))
         case _:
             return _STRING
 
 
-def _large(value: int) -> Shape:
+def _large(value: int) -> FoundType:
     digits = len(str(abs(value)))
-    return Shape("DECIMAL", digits=(digits, 0)) if digits <= 38 else Shape("DOUBLE")
+    return FoundType("DECIMAL", digits=(digits, 0)) if digits <= 38 else FoundType("DOUBLE")
 
 
-def _finished(shape: Shape) -> Shape | None:
+def _finished(shape: FoundType) -> FoundType | None:
     """The shape with text for what was only null; None for a struct without fields."""
     if shape == _VOID:
         return _STRING
     if shape.name == "STRUCT":
         parts = tuple((n, done) for n, s in shape.parts if (done := _finished(s)) is not None)
-        return Shape("STRUCT", parts) if parts else None
+        return FoundType("STRUCT", parts) if parts else None
     if shape.name == "ARRAY":
         element = _finished(shape.parts[0][1])
-        return None if element is None else Shape("ARRAY", (("element", element),))
+        return None if element is None else FoundType("ARRAY", (("element", element),))
     return shape
 
 
 def csv_schema(text: str) -> str:
     """The schema of a line of CSV."""
     cells = next(csv.reader([text], escapechar="\\"), [])
-    return spelled(Shape("STRUCT", tuple((f"_c{place}", _cell(cell)) for place, cell in enumerate(cells))))
+    return spelled(FoundType("STRUCT", tuple((f"_c{place}", _cell(cell)) for place, cell in enumerate(cells))))
 
 
-def _cell(cell: str) -> Shape:
+def _cell(cell: str) -> FoundType:
     for pattern, name in _PATTERNS:
         if re.fullmatch(pattern, cell):
             if name == "INT" or not re.fullmatch(r"[+-]?\d+", cell):
-                return Shape(name)
+                return FoundType(name)
             number = decimal.Decimal(cell)
             if -(1 << 31) <= number < 1 << 31:
-                return Shape("INT")
-            return Shape("BIGINT") if -(1 << 63) <= number < 1 << 63 else _large(int(cell))
+                return FoundType("INT")
+            return FoundType("BIGINT") if -(1 << 63) <= number < 1 << 63 else _large(int(cell))
     return _STRING

@@ -13,46 +13,46 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.types.names import quoted
-from everview.types.variants import Single
+from everview.types.variants import SingleFloat
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FoundType:
     """A type that was found: by its name, with the shapes of its parts; of a decimal its digits and its scale."""
 
     name: str
-    parts: tuple[tuple[str, Shape], ...] = ()
+    parts: tuple[tuple[str, FoundType], ...] = ()
     digits: tuple[int, int] = (0, 0)
 
 
-_VOID: Final = Shape("VOID")
+_VOID: Final = FoundType("VOID")
 _NUMBERS: Final = ("BIGINT", "FLOAT", "DOUBLE")  # narrowest first
 
 
-def shape_of(value: Any) -> Shape:
+def shape_of(value: Any) -> FoundType:
     """The shape of a value of a variant."""
     match value:
         case None:
             return _VOID
         case dict():
-            return Shape("OBJECT", tuple((key, shape_of(value[key])) for key in sorted(value)))
+            return FoundType("OBJECT", tuple((key, shape_of(value[key])) for key in sorted(value)))
         case list():
             element = _VOID
             for part in value:
                 element = merged(element, shape_of(part))
-            return Shape("ARRAY", (("element", element),))
+            return FoundType("ARRAY", (("element", element),))
         case decimal.Decimal():
             return decimal_shape(value)
         case dt.datetime():
-            return Shape("TIMESTAMP" if value.tzinfo else "TIMESTAMP_NTZ")
+            return FoundType("TIMESTAMP" if value.tzinfo else "TIMESTAMP_NTZ")
         case _:
-            return Shape(next(name for kind, name in _SIMPLE if isinstance(value, kind)))
+            return FoundType(next(name for kind, name in _SIMPLE if isinstance(value, kind)))
 
 
 _SIMPLE: Final[tuple[tuple[type, str], ...]] = (
     (bool, "BOOLEAN"),
     (int, "BIGINT"),
-    (Single, "FLOAT"),
+    (SingleFloat, "FLOAT"),
     (float, "DOUBLE"),
     (str, "STRING"),
     (bytes, "BINARY"),
@@ -62,15 +62,15 @@ _SIMPLE: Final[tuple[tuple[type, str], ...]] = (
 )
 
 
-def decimal_shape(value: decimal.Decimal) -> Shape:
+def decimal_shape(value: decimal.Decimal) -> FoundType:
     """The shape of a decimal, without zeros at the end of its fraction."""
     _, digits, exponent = value.normalize(decimal.Context(prec=80)).as_tuple()
     assert isinstance(exponent, int), "a variant has no decimal that is no number"
     scale, size = max(-exponent, 0), len(digits) + max(exponent, 0)
-    return Shape("DECIMAL", digits=(max(size, scale, 1), scale))
+    return FoundType("DECIMAL", digits=(max(size, scale, 1), scale))
 
 
-def merged(a: Shape, b: Shape, otherwise: str = "VARIANT") -> Shape:
+def merged(a: FoundType, b: FoundType, otherwise: str = "VARIANT") -> FoundType:
     """The shape that holds values of both; ``otherwise`` where nothing narrower does."""
     if a == b or b == _VOID:
         return a
@@ -80,27 +80,27 @@ def merged(a: Shape, b: Shape, otherwise: str = "VARIANT") -> Shape:
         return _parts(a, b, otherwise)
     names = {a.name, b.name}
     if names <= {*_NUMBERS}:
-        return Shape(max(names, key=_NUMBERS.index))
+        return FoundType(max(names, key=_NUMBERS.index))
     if names <= {*_NUMBERS, "DECIMAL"}:
-        return Shape("DOUBLE") if names & {"DOUBLE", "FLOAT"} else _decimals(a, b)
+        return FoundType("DOUBLE") if names & {"DOUBLE", "FLOAT"} else _decimals(a, b)
     if names <= {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"}:
-        return Shape("TIMESTAMP" if "TIMESTAMP" in names else "TIMESTAMP_NTZ")
-    return Shape(otherwise)
+        return FoundType("TIMESTAMP" if "TIMESTAMP" in names else "TIMESTAMP_NTZ")
+    return FoundType(otherwise)
 
 
-def _parts(a: Shape, b: Shape, otherwise: str) -> Shape:
+def _parts(a: FoundType, b: FoundType, otherwise: str) -> FoundType:
     known, others = dict(a.parts), dict(b.parts)
     names = sorted({*known, *others})
-    return Shape(a.name, tuple((n, merged(known.get(n, _VOID), others.get(n, _VOID), otherwise)) for n in names))
+    return FoundType(a.name, tuple((n, merged(known.get(n, _VOID), others.get(n, _VOID), otherwise)) for n in names))
 
 
-def _decimals(a: Shape, b: Shape) -> Shape:
+def _decimals(a: FoundType, b: FoundType) -> FoundType:
     sizes = [(20, 0) if one.name == "BIGINT" else one.digits for one in (a, b)]
     whole, scale = max(p - s for p, s in sizes), max(s for _, s in sizes)
-    return Shape("DOUBLE") if whole + scale > 38 else Shape("DECIMAL", digits=(whole + scale, scale))
+    return FoundType("DOUBLE") if whole + scale > 38 else FoundType("DECIMAL", digits=(whole + scale, scale))
 
 
-def spelled(shape: Shape) -> str:
+def spelled(shape: FoundType) -> str:
     """A shape as Spark writes it."""
     if shape.name == "DECIMAL":
         return f"DECIMAL({shape.digits[0]},{shape.digits[1]})"

@@ -43,7 +43,7 @@ _SIZES: Final = {
 }
 
 
-class Single(float):
+class SingleFloat(float):
     """A number of a variant that is a FLOAT, not a DOUBLE."""
 
 
@@ -65,7 +65,7 @@ class Variant:
 
     @property
     def value(self) -> Any:
-        """The Python value: a FLOAT is a `Single`, a timestamp without zone a datetime without one."""
+        """The Python value: a FLOAT is a `SingleFloat`, a timestamp without zone a datetime without one."""
         keys, start = _keys(self.raw)
         try:
             return _Reader(self.raw, keys).value(start, 0)[0]
@@ -223,7 +223,7 @@ _WRITERS: Final[dict[Any, Callable[[Any], bytes]]] = {
     bool: lambda v: _primitive(_TRUE if v else _FALSE),
     str: _write_text,
     int: _write_integer,
-    Single: lambda v: _primitive(_FLOAT, struct.pack("<f", v)),
+    SingleFloat: lambda v: _primitive(_FLOAT, struct.pack("<f", v)),
     float: lambda v: _primitive(_DOUBLE, struct.pack("<d", v)),
     decimal.Decimal: _write_decimal,
     dt.datetime: _write_moment,
@@ -323,7 +323,7 @@ def _read(tag: int, octets: bytes) -> Any:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag]
     if tag in (_DOUBLE, _FLOAT):
-        return struct.unpack("<d", octets)[0] if tag == _DOUBLE else Single(struct.unpack("<f", octets)[0])
+        return struct.unpack("<d", octets)[0] if tag == _DOUBLE else SingleFloat(struct.unpack("<f", octets)[0])
     if tag in (_DECIMAL4, _DECIMAL8, _DECIMAL16):
         unscaled = int.from_bytes(octets[1:], "little", signed=True)
         return decimal.Decimal(unscaled).scaleb(-octets[0], decimal.Context(prec=80))

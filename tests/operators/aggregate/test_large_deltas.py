@@ -82,6 +82,13 @@ def test_the_entries_of_a_large_delta(
     assert np.array_equal(found, compiled(operator, delta))
 
 
+def test_a_part_that_cancels_between_parts_of_the_same_group() -> None:
+    row = (None, "", None, 0, None, None, decimal.Decimal(0), None, None)
+    delta = encode_pairs(SCHEMA, [(row, weight) for weight in (1, 0, 3, -3, 1, 0)], Dictionary())
+    operator = Weigh(Layout(SCHEMA), (), slots(SCHEMA, CALLS[:1]))
+    assert np.array_equal(entries(operator, delta, 1, 3), entries(operator, delta, 1 << 40, 1))
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(1 << 62), 1 << 62)), min_size=1, max_size=12))
 @example([(1, 1 << 62), (1, 1 << 62), (1, -(1 << 62))])
 def test_weights_beyond_64_bits(pairs: list[tuple[int, int]]) -> None:

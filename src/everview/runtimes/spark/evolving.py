@@ -157,7 +157,7 @@ class EvolvingRun(Embedded):
         changes = [(changes_of(name), view.schema) for name, view in self.views.items()]
         ways = self.dictionary.exceptions()
         kept = {kind: ways.codes[ways.kinds == kind] for kind in np.unique(ways.kinds).tolist()}
-        where = str(self._stored.path), self.epoch, self.shards, self.durable.divisions
+        where = self._stored.address, self.epoch, self.shards, self.durable.divisions
         return Sweep(*where, (*self.state.schemas.values(), *changes), kept)
 
     def make_room(self) -> None:
@@ -315,7 +315,7 @@ def stored_changes(stored: State, schemas: Mapping[str, Schema]) -> dict[str, Ch
 def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Matrix], Dictionary]) -> Change:
     slices = [part.array for part in stored.slices(changes_of(view))]
     if slices and slices[0].ndim == 1:
-        return StoredChange.of_block(str(stored.path), view, schema, slices[0])
+        return StoredChange.of_block(stored.address, view, schema, slices[0])
     rows = np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
     return Batch(schema, rows, values(rows))
 

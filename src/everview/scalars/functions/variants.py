@@ -43,7 +43,7 @@ from everview.types import (
     Variant,
     type_of_arrow,
 )
-from everview.types.variants import Single
+from everview.types.variants import SingleFloat
 
 Step = str | int
 _STEP: Final = re.compile(r"\.([^.\[\]'\"]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
@@ -129,7 +129,7 @@ def scalar_text(value: Any) -> str:
             return "true" if value else "false"
         case float():
             if math.isfinite(value):
-                return java_float(value, isinstance(value, Single))
+                return java_float(value, isinstance(value, SingleFloat))
             return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
         case decimal.Decimal():
             return f"{_stripped(value):f}"
@@ -378,7 +378,7 @@ def inside(value: Any, type_: Type) -> Any:
         case _:
             if isinstance(value, Variant):
                 return value.value
-            return Single(value) if type_ == FLOAT else value
+            return SingleFloat(value) if type_ == FLOAT else value
 
 
 def from_variant(value: Value, to: Type) -> Any:
@@ -495,7 +495,7 @@ def _cast_scalars(values: list[Any], to: Type, failed: Any) -> tuple[Value, Any]
 _KINDS: Final[tuple[tuple[type, Type], ...]] = (
     (bool, BOOLEAN),
     (int, BIGINT),
-    (Single, FLOAT),
+    (SingleFloat, FLOAT),
     (float, DOUBLE),
     (str, STRING),
     (bytes, BINARY),

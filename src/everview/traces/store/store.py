@@ -173,7 +173,8 @@ class Store(State):
     @staticmethod
     def times(path: str | Path) -> dict[int, datetime]:
         """The epochs that can be opened, each with the time at which it was committed, in UTC."""
-        layout = StatePaths(Path(path))
+        layout = layout_of(path)
+        layout.refresh()
         require_state(layout)
         start = datetime(1970, 1, 1, tzinfo=UTC)
         return {epoch: start + timedelta(microseconds=at) for epoch, at in times(layout).items()}

@@ -77,7 +77,7 @@ $(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
 
 # Once now, or once a process later: Numba keeps the machine code beside the sources.
 $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
-	@echo "Compiling the kernels: about a minute, once."
+	@echo "Compiling the kernels: about two minutes, once."
 	@$(BIN)/python -m everview.kernels
 	@touch $@
 

@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from everview.errors import EverviewError, LockedState, MissingRuntime, StoreError
 from everview.traces.store import Fingerprints, Store, arrow_objects
-from everview.traces.store.arrow_objects import objects_at
+from everview.traces.store.arrow_objects import ArrowObjects, objects_at
+from everview.traces.store.objects import Refusal
 from object_store import state_url
 
 PLAN = Fingerprints("plan", {"edges": "e1"})
@@ -51,6 +53,32 @@ def test_the_objects_of_a_store(s3: str, tmp_path: Path) -> None:
     objects.delete("log/a")
     objects.delete("log/a")
     assert objects.names("log") == []
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = objects_at(state_url(s3))
+    assert isinstance(objects, ArrowObjects)
+    objects.write("segments/a", b"one")
+    plain, broken = objects._files, [OSError("the answer broke off"), OSError("and again")]
+
+    class Broken:
+        def open_input_stream(self, path: str) -> Any:
+            if broken:
+                raise broken.pop()
+            return plain.open_input_stream(path)
+
+    monkeypatch.setattr(arrow_objects, "AGAIN", (0, 0))
+    monkeypatch.setattr(objects, "_files", Broken())
+    assert objects.read("segments/a") == b"one"
+    broken[:] = [OSError("the answer broke off")] * 2
+    assert objects.fetch("segments/a", tmp_path / "a")
+    broken[:] = [OSError("the answer broke off")] * 3
+    with pytest.raises(OSError, match="broke off"):
+        objects.read("segments/a")
+    broken[:] = [OSError("ACCESS_DENIED")] * 3
+    with pytest.raises(Refusal):
+        objects.read("segments/a")
+    assert len(broken) == 2
 
 
 def test_a_killed_writer_loses_nothing(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,12 @@ library of those who run it: a request that the store itself refuses if the obje
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pyarrow as pa
@@ -28,7 +29,9 @@ from everview.errors import MissingRuntime, StoreError
 from everview.traces.store.objects import Objects, Refusal, Unanswered, require_scheme
 
 Create = Callable[[str, bytes], bool]  # by the path that Arrow gives to an object
+T = TypeVar("T")
 CHUNK: Final = 8 << 20
+AGAIN: Final = (0.1, 0.5, 2.0)  # seconds after which an object is read again
 CREDENTIALS: Final = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, or let the machine have a role",
     "gs": "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
@@ -55,6 +58,9 @@ class ArrowObjects:
             stream.write(data)
 
     def read(self, name: str) -> bytes | None:
+        return _read_again(lambda: self._read(name))
+
+    def _read(self, name: str) -> bytes | None:
         try:
             with self._told(), self._files.open_input_stream(self._at(name)) as stream:
                 return stream.read()
@@ -62,6 +68,9 @@ class ArrowObjects:
             return None
 
     def fetch(self, name: str, target: Path) -> bool:
+        return _read_again(lambda: self._fetch(name, target))
+
+    def _fetch(self, name: str, target: Path) -> bool:
         try:
             with (
                 self._told(),
@@ -100,6 +109,18 @@ class ArrowObjects:
             raise
         except (OSError, pa.ArrowException) as error:
             raise _refusal(self._url, error) or OSError(f"{self._url}: {_first_line(error)}") from error
+
+
+def _read_again(reading: Callable[[], T]) -> T:
+    """What is read; once more after a while if the answer breaks off, since an object never changes."""
+    for seconds in AGAIN:
+        try:
+            return reading()
+        except Refusal:
+            raise
+        except OSError:
+            time.sleep(seconds)
+    return reading()
 
 
 def objects_at(url: str) -> Objects:

@@ -209,3 +209,11 @@ def test_values_of_variants_keep_their_types() -> None:
     ]
     assert got == given_values
     assert str(got[2]) == "1.50"
+
+
+@pytest.mark.parametrize("path", ["v:", "v:a.", "v:a[", "v:a[0"])
+def test_a_path_that_ends_too_early(path: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (v VARIANT)")
+    with pytest.raises(ev.EverviewError, match=r"syntax error|write a path"):
+        db.sql(f"SELECT * FROM t WHERE {path}")

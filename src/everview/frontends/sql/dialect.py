@@ -320,8 +320,7 @@ class PlainParser(PipeParser):
             first = path == "$"
             if self._curr.token_type == T.L_BRACKET:
                 self._advance()
-                inside = self._curr
-                self._advance()
+                inside = self._part_of_path()
                 text = inside.text if inside.token_type == T.NUMBER else f"'{inside.text}'"
                 if inside.token_type not in (T.NUMBER, T.STRING) or not self._match(T.R_BRACKET):
                     self.raise_error("write a path as v:a.b[0] or v:a['b c']")
@@ -329,9 +328,16 @@ class PlainParser(PipeParser):
                 continue
             if not first and not self._match(T.DOT):
                 return path, last
-            last = self._curr.text
+            last = self._part_of_path().text
             path = f"{path}.{last}" if last.isidentifier() else f"{path}['{last}']"
-            self._advance()
+
+    def _part_of_path(self) -> Token:
+        """The token that stands next, which a text that ends here does not have."""
+        if self._index >= len(self._tokens):
+            self.raise_error("write a path as v:a.b[0] or v:a['b c']")
+        found = self._curr
+        self._advance()
+        return found
 
     def _present(self, operand: exp.Expr | None) -> exp.Expr:
         if operand is None:

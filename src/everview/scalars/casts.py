@@ -106,7 +106,8 @@ def is_converted(type_: Type, to: Type) -> bool:
 
 
 def _variant(value: Value, type_: Type, to: Type) -> Any:
-    from everview.scalars.functions.variants import from_variant, to_variant
+    from everview.scalars.functions.variants import to_variant
+    from everview.scalars.variant_casts import from_variant
 
     return to_variant(value, type_) if to == VARIANT else from_variant(value, to)
 

@@ -62,7 +62,7 @@ class Trace:
         _take_up(self.past, slices)
 
     def defer(self, stored: Callable[[], StoredBatches]) -> None:
-        """Let the past be what a store will say, in place of what it is; the store is asked when it is first read.
+        """Replace the past by batches of a store, which are loaded from it when the past is first read.
 
         >>> trace = Trace(columns=2)
         >>> trace.defer(lambda: [(np.array([[7, 1]]), (4,))])
@@ -85,7 +85,7 @@ class Trace:
         return self._deferred is None
 
     def __getattr__(self, name: str) -> Spine:
-        """The past, loaded: Python comes here for what an object does not have, so that others pay nothing for it."""
+        """Load a deferred past. Python calls this only for a missing attribute, so that a loaded past costs nothing."""
         if name != "past" or self._deferred is None:
             raise AttributeError(name)
         past = Spine(self.columns, self.order)

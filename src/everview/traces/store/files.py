@@ -38,7 +38,7 @@ class FileSystem:
         self.announce = before
 
     def take_over(self) -> None:
-        """See to it that no earlier writer can still change anything; a lock does that where there is one."""
+        """Keep earlier writers from changing the state; on a local disk their lock has done that."""
 
     def prove(self) -> None:
         """Raise if another writer has taken over, which cannot be where there is a lock."""

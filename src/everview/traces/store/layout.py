@@ -72,7 +72,7 @@ class StatePaths:
         return str(self.root)
 
     def refresh(self, *, thorough: bool = True) -> None:
-        """Let the logs here be those of the state; unless ``thorough``, those may be missing that others removed."""
+        """Bring the local copies of logs up to date; unless ``thorough``, removals by other processes may go unnoticed."""
 
     def files(self) -> FileSystem:
         """The operations by which a writer changes the state."""

@@ -223,9 +223,9 @@ def _sizes(folder: Path) -> list[tuple[Path, int, float]]:
 
 
 def _new_folder(cache: Path) -> tuple[Path, int]:
-    """A folder, and the descriptor of a lock that says that a process uses it; the system drops that of one that dies.
+    """Make a folder of this process; return it, and the descriptor of its lock, which ends with the process.
 
-    It has its name only when the lock is held, so that nobody takes it for a dead one's.
+    The folder gets its name once the lock is held, so that no other process takes it for a dead one's and removes it.
     """
     name = f"{os.getpid()}-{secrets.token_hex(4)}"
     making = cache / f"making-{name}"

@@ -27,7 +27,7 @@ class Unanswered(OSError):
 
 
 class Refusal(OSError):
-    """What a store does not do, however often it is asked; the message says what to do about it."""
+    """An error that trying again does not mend, such as missing rights; the message says what to do."""
 
 
 class Objects(Protocol):
@@ -35,7 +35,7 @@ class Objects(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL, as a user would write it, without what is secret in it."""
+        """The URL as errors show it: without passwords."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:

@@ -128,7 +128,7 @@ class PublishedFiles(FileSystem):
         self.objects.write(FORMAT, text)
 
     def _unpublish(self, log: int) -> None:
-        """Take a log back, if it is the newest; an older one is removed with all acts that tell of it, oldest first."""
+        """Withdraw the newest log by an act of the journal; of an older log, delete all acts that published it."""
         if log >= max(self.mirror.members, default=0):
             self._publish(JournalAct(ActKind.DROP, self.token, log))
             return

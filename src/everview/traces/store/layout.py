@@ -72,7 +72,7 @@ class StatePaths:
         return str(self.root)
 
     def refresh(self, *, thorough: bool = True) -> None:
-        """Bring the local copies of logs up to date; unless ``thorough``, removals by other processes may go unnoticed."""
+        """Bring local copies of logs up to date; unless ``thorough``, removals by others may go unnoticed."""
 
     def files(self) -> FileSystem:
         """The operations by which a writer changes the state."""

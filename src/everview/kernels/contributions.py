@@ -69,8 +69,8 @@ def _contribute(dense, m, order, start, end, slots, s):
 
 
 @inline
-def _places(kind):
-    """The number of places of a slot."""
+def places_of(kind):
+    """The number of places of a slot of a kind."""
     if kind == FLOAT:
         return exact_sum.FLOAT_WIDTH
     if kind == WIDE:
@@ -92,7 +92,7 @@ def _contribute_small(dense, m, order, start, end, slots, s):
     """`_contribute` of at most a block of rows with small weights: added up in the processor, and looked at once."""
     kind, first, last, null, place = slots[s, 0], slots[s, 1], slots[s, 2], slots[s, 3], slots[s, 4]
     weight = m.shape[1] - 1
-    if kind == FLOAT or not _has_room(dense, place, _places(kind)):
+    if kind == FLOAT or not _has_room(dense, place, places_of(kind)):
         _contribute(dense, m, order, start, end, slots, s)
         return
     a, b, c, d, e = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from everview.kernels import exact_sum
-from everview.kernels.contributions import FLOAT, INTEGER, WIDE, add_up, count_groups
+from everview.kernels.contributions import FLOAT, add_up, count_groups, places_of
 from everview.kernels.dictionary import NULL_WORD
 from everview.kernels.digits import BITS
 from everview.kernels.jit import inline, kernel, rows, rows_out, words
@@ -53,14 +53,9 @@ def _places(slots):
     """How many places some slots have, and how many entries a row makes at most."""
     places, entries = 0, 0
     for s in range(slots.shape[0]):
-        kind, width, most = slots[s, 0], 1, 1
-        if kind == INTEGER:
-            width = most = exact_sum.INTEGER_BUCKETS
-        elif kind == WIDE:
-            width = most = exact_sum.WIDE_BUCKETS
-        elif kind == FLOAT:
-            width, most = exact_sum.FLOAT_WIDTH, FLOAT_DIGITS
-        places, entries = max(places, slots[s, 4] + width), entries + most
+        kind, width = slots[s, 0], places_of(slots[s, 0])
+        places = max(places, slots[s, 4] + width)
+        entries += FLOAT_DIGITS if kind == FLOAT else width
     return places, entries
 
 

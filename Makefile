@@ -14,7 +14,9 @@ PYTEST := $(BIN)/python -m pytest
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(COMPILED) java postgres connectors  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Kafka and Delta Lake
+# What does not need each other is done at the same time.
+setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Kafka and Delta Lake
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres connectors
 
 run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -77,7 +79,7 @@ $(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
 
 # Once now, or once a process later: Numba keeps the machine code beside the sources.
 $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
-	@echo "Compiling the kernels: about two minutes, once."
+	@echo "Compiling the kernels: a minute or two, once."
 	@$(BIN)/python -m everview.kernels
 	@touch $@
 

@@ -182,11 +182,11 @@ def _stamp(compiled: Any, module: str) -> None:
     """
     file: Any = getattr(compiled._cache, "_cache_file", None)
     if module.startswith(PACKAGE) and hasattr(file, "_source_stamp"):
-        file._source_stamp = tuple(sorted(map(_file_stamp, _made_of(module))))
+        file._source_stamp = tuple(sorted(map(_file_stamp, modules_of(module))))
 
 
 @cache
-def _made_of(module: str) -> frozenset[str]:
+def modules_of(module: str) -> frozenset[str]:
     """A module of kernels, and those that it imports, directly or not."""
     found, waiting = set[str](), [module]
     while waiting:

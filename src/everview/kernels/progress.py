@@ -15,6 +15,11 @@ ABOUT: Final = 20  # kernels that a small program uses
 EVERY: Final = 0.1  # seconds between two looks at what is being compiled
 
 
+def is_watched() -> bool:
+    """Whether the errors of this program go to a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 class CompilingProgress:
     """What this process has compiled so far, and how long it has waited for that.
 
@@ -26,6 +31,7 @@ class CompilingProgress:
 
     def __init__(self) -> None:
         self.about = ABOUT  # how many are to be compiled
+        self.is_shown = True
         self._begun = 0
         self._name = ""
         self._waited = 0.0  # seconds
@@ -45,7 +51,7 @@ class CompilingProgress:
         began, before = monotonic(), self._begun
         try:
             loading.join(max(PATIENCE - self._waited, EVERY))
-            if loading.is_alive() and self._begun > before and sys.stderr is not None and sys.stderr.isatty():
+            if loading.is_alive() and self._begun > before and self.is_shown and is_watched():
                 self._show(loading)
             loading.join()
         finally:

@@ -79,7 +79,7 @@ class _Instead:
 
 
 def _instead(circuit: Circuit) -> dict[int, _Instead]:
-    """What can be read in place of which traces: the widest are kept, and those that others need as they are."""
+    """For each trace that another one can replace, the replacement: of traces by the same key the widest is kept."""
     traces = list(_index_traces(circuit))
     free = _only_joined(circuit, {trace.node for trace in traces})
     traces.sort(key=lambda trace: (trace.node in free, -len(trace.fields), -trace.key, trace.node))
@@ -178,7 +178,7 @@ class _Side:
 
 
 def _changes(copy: Copy, node_id: int | None, instead: Mapping[int, _Instead]) -> Stream:
-    """The changes that come by an input of a join, which may be a trace that is not kept."""
+    """The stream of changes behind an input of a join, also if the trace of that input is not kept."""
     assert node_id is not None, "a checked circuit is connected"
     return copy.at[instead[node_id].wanted.index if node_id in instead else node_id]
 

@@ -31,7 +31,7 @@ class Copy:
         return StreamTrace(self.at[read.node], read.moment)
 
     def unchanged(self, node: Apply) -> Stream:
-        """The same operator over what its inputs became, which have the layouts that they had."""
+        """The same operator in the new circuit, over the copies of its inputs, whose layouts have not changed."""
         inputs = [self.at[i].id for i in node.inputs if i is not None]
         return self.new.copy_of(node, inputs, [self.at[read.node].id for read in node.reads])
 

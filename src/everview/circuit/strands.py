@@ -86,7 +86,7 @@ class _Chains:
         return None
 
     def followers(self) -> list[set[int]]:
-        """By chain, those that wait for it."""
+        """For each chain, the chains that can begin only after it."""
         found: list[set[int]] = [set() for _ in self.members]
         for chain, before in enumerate(self.before):
             for other in before:

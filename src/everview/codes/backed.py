@@ -130,7 +130,7 @@ class BackedDictionary(Dictionary):
         return Entries(entries.codes[rows], entries.kinds[rows], offsets, data, entries.exceptions[rows])
 
     def _require_all(self, entries: Entries) -> None:
-        """Fetch what the store has by the codes of entries, and by those that exceptions would have had."""
+        """Fetch the stored entries with the same codes, and with the codes that exceptions had before they collided."""
         for kind in np.unique(entries.kinds):
             self.require(int(kind), entries.codes[entries.kinds == kind])
         for kind, codes in self._ways(entries):

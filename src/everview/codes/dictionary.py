@@ -124,7 +124,7 @@ class Dictionary:
         self._recent = RecentValues()
 
     def require(self, kind: int, codes: Words) -> None:
-        """See to it that the entries of these codes are here, as far as there are any: for what reads `arrays`."""
+        """Load the entries of these codes, where the dictionary has them, before `arrays` is read."""
 
     # -- values to codes and back ---------------------------------------------------------------------------
 

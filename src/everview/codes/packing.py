@@ -52,7 +52,7 @@ _MANY: Final = 64  # rows; from here on NumPy transposes columns faster than Pyt
 
 @dataclass(frozen=True, slots=True)
 class Packer:
-    """The conversion of one column: what to do with values of one Python type, and with those that `coerce` made."""
+    """The conversion of one column to words: a function for each plain Python type, and one for coerced values."""
 
     of: Type
     nullable: bool
@@ -90,7 +90,7 @@ def all_of(kind: type, values: Values) -> bool:
 
 
 def _spread(values: Values, words: Sequence[int], null: int) -> list[int]:
-    """The words of values that are not NULL, and that of NULL between them."""
+    """Words for all values of a column, given the words of those that are not NULL."""
     following = iter(words)
     return [null if value is None else next(following) for value in values]
 

@@ -314,7 +314,7 @@ class Streams(Mapping[str, Stream]):
 
 
 def lowered_aside(catalog: Catalog, plan: Plan) -> Stream:
-    """The stream of a plan in a circuit of its own, with all tables, and what those of them with a TTL forget."""
+    """The stream of a plan in a circuit of its own: all tables are sources, and expired rows of a TTL are sinks."""
     circuit = Circuit()
     tables = {name: circuit.source(name, table.schema) for name, table in catalog.tables.items()}
     for table in catalog.tables.values():

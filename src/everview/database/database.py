@@ -245,7 +245,7 @@ class Database:
         return self._core.clock.advance(now)
 
     def late(self, table: str) -> Table:
-        """The rows that came to a table after its watermark had passed them, and so did not change it.
+        """The late rows of a table: they came after its watermark had passed them, and did not change it.
 
         Each has a column ``_change``: how often it was to come, negative if it was to go. They may be deleted.
         """

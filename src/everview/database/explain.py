@@ -57,7 +57,7 @@ def _circuit(run: Embedded, view: str) -> list[str]:
 
 
 def _state(run: Embedded, view: str) -> list[str]:
-    """The traces behind a view, and which of them are bounded, and by what."""
+    """One line for each trace behind a view: how many rows it holds, and whether and why it is bounded."""
     said, nodes = growth(run.program.circuit), behind(run.program, view)
     held = {node: sum(len(trace.before) for trace in run.state.of(node)) for node in said}
     return [f"trace {node} holds {held[node]:,}, {text}" for node, text in sorted(said.items()) if node in nodes]

@@ -85,7 +85,7 @@ class ReadableDatabase(Readable):
         return view.plan
 
     def as_of(self, name: str, when: int | datetime) -> Plan:
-        """The plan that reads a relation as it was; only a query may, which is answered once."""
+        """The plan of a relation at an earlier epoch or time, for a query that is answered once."""
         if self._core is None:
             return super().as_of(name, when)
         seen = self._catalog.seen(name) if name in self._catalog.relations else name

@@ -117,7 +117,7 @@ def _name(stored: str) -> str:
 
 
 def statement_of(catalog: Catalog, name: str) -> str:
-    """The CREATE statement of a relation: the text that made a view; for a table, one that would make it anew."""
+    """The CREATE statement of a relation: as it was written for a view, and put together anew for a table."""
     relation = catalog.relations[catalog.find(name)]
     if isinstance(relation, ViewDefinition):
         return relation.text or f"-- view {name} is made by a Python function"

@@ -23,7 +23,7 @@ AS_OF: Final = re.compile(r"(.+) VERSION AS OF (\d+)", re.DOTALL)
 
 
 def scan_as_of(core: Core, name: str, when: int | dt.datetime) -> Plan | None:
-    """The plan that reads a relation as it was; None if that is how it is now."""
+    """The plan of a relation at an earlier epoch or time; None if that is the present one."""
     core.access.settle()
     core.run.save()
     path = _path(core)

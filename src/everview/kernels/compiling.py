@@ -35,7 +35,7 @@ def name_of(kernel: CompiledKernel) -> str:
 
 
 def _begin() -> None:
-    """Leave it to the process that shares out the work to show how far it is."""
+    """Show no progress in this process: the process that shares out the work does."""
     progress.is_shown = False
 
 

@@ -275,7 +275,7 @@ def _begins_with(index: Index, time: int) -> bool:
 
 
 def _expiring(copy: Copy, rows: Stream, time: int, bound: Bound, says: str, index: Index | None) -> Stream:
-    """The rows of a stream that have not expired: changes, and later on what takes them back.
+    """A stream's changes, followed by a deletion of each row once it has expired.
 
     They are found by an ``index`` that is there anyway, or by one of their own.
     """

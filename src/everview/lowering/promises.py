@@ -257,7 +257,7 @@ _SHORT: Final = (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME)
 
 
 def rising_in(expression: Expression) -> Column | None:
-    """The column that an expression is a function of, if it is of no other and never falls where that rises."""
+    """The one column that an expression depends on, if the expression never falls as the column rises."""
     match expression:
         case Column():
             return expression
@@ -300,7 +300,7 @@ def _is_rest(whole: Expression, part: Expression, size: object) -> bool:
 def _narrowed(
     circuit: Circuit, known: Mapping[int, PromisedBounds], own: PromisedBounds, near: tuple[Distance, ...]
 ) -> PromisedBounds:
-    """What a condition adds: a row of one side is not long before the row of the other that it is joined with.
+    """The bounds of a join, narrowed by conditions that keep the times of joined rows near each other.
 
     Each result has a row that is new on one side: its own time is bounded, or that of its partner is.
     """

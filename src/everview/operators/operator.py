@@ -79,7 +79,7 @@ class Evenly:
 
 @dataclass(frozen=True, slots=True)
 class OnEveryShard:
-    """All rows are on every shard. What reads them knows that, and puts out no row for them alone."""
+    """A placement: all rows are on every shard, so an operator puts out nothing for them alone."""
 
 
 Partition = Anywhere | ByKey | Single | Evenly | OnEveryShard
@@ -186,7 +186,7 @@ class Operator(ABC):
 
     @cached_property
     def text(self) -> str:
-        """The operator by itself, as fingerprints have it: what it is, and the layout of what it puts out."""
+        """The operator's part of a fingerprint: its own fields, and the layout of its output."""
         return f"{self!r}\n{self.output!r}"
 
     def __getstate__(self) -> dict[str, Any]:

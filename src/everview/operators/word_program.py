@@ -286,7 +286,7 @@ class Assembler:
     # -- the whole
 
     def projection(self, width: int, verdict: int = -1) -> WordProgram:
-        """The program with what `keep` and `store` have noted as its result: a row for every row that it is given.
+        """The program that writes the columns noted by `keep` and `store`: one row for each row given.
 
         With a verdict, the slot of a truth value, there is none for the rows for which that is not true.
         """

@@ -81,7 +81,7 @@ class CatalogFunction:
 
 @dataclass(frozen=True, slots=True)
 class StoredFunction:
-    """A function that is defined in SQL: its name in lower case, and the statement that defined it."""
+    """A function defined in SQL: its name in lower case, and the text of its CREATE FUNCTION statement."""
 
     name: str
     text: str

@@ -151,7 +151,7 @@ def _during(rows: Plan, spans: list[Span]) -> Plan:
 
 
 def _either(view: str, rows: Plan, condition: Expression) -> Plan:
-    """The rows that meet one of several conditions, of which some ask the time: those that need no time apart."""
+    """The rows that meet an OR of conditions, of which some ask the time and the others are kept apart."""
     several = condition.arguments if isinstance(condition, Call) and condition.function == "or" else ()
     timed = [part for part in several if reads_now(part)]
     if not timed:

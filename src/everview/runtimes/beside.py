@@ -41,7 +41,7 @@ class WorkBeside:
         self._news: SimpleQueue[None] = SimpleQueue()  # to the caller: another thread has ended a piece
 
     def run(self, threads: int, work: Works) -> None:
-        """Do all pieces, but for those that wait for one that is not done."""
+        """Do all pieces on some threads, each after the pieces that it waits for."""
         self._let_begin(piece for piece, count in enumerate(self._waiting) if count == 0)
         self._helpers = [
             Thread(target=self._help, args=(number, work), name="everview work") for number in range(1, threads)

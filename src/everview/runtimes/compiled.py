@@ -181,7 +181,7 @@ class Compiled:
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
 
     def run(self, first: int, last: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
-        """Some stages; cells hold what has arrived, and get what sinks are told. What Python appends to traces.
+        """Run some stages: arrivals are read from cells, sinks' changes written there; returns appends made in Python.
 
         ``reads`` makes the reads of whole traces, which only steps in Python ask for.
         """
@@ -230,7 +230,7 @@ class Compiled:
         PLACE.direct(self._registers, node, matrix)
 
     def _in_turns(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
-        """Run the instructions from one on that is Python's, and those after it; what Python appends to traces."""
+        """Run from an instruction that only Python can do to the end; returns what Python appends to traces."""
         ran, everywhere = Ran(shards[0]), reads(shards)
         while pc < code.end:
             self._step(code.tasks[pc], ran, everywhere)
@@ -260,7 +260,7 @@ class Compiled:
         raise self.program.overflow(self._node(code, at), error, shards[0], self.context) from None
 
     def _node(self, code: Code, pc: int) -> int:
-        """The node that an instruction is of; what a feedback appends has a place behind those of the nodes."""
+        """The node of an instruction; the appends of feedbacks are numbered after all nodes."""
         place, nodes = int(code.instructions[pc, machine.OUT]), len(self.program.circuit)
         return place if place < nodes else self.program.feedbacks[place - nodes][0]
 
@@ -291,7 +291,7 @@ class Compiled:
             self._place(task.at, out)
 
     def _step_back(self, task: Task, ran: Ran) -> None:
-        """A feedback in Python: what it gives, or, with an input, what it remembers."""
+        """A feedback's step in Python: gives the rows kept at the last tick, or keeps its input for the next."""
         if not task.inputs:
             self._place(task.at, self._before(task.at).consolidated())
             return

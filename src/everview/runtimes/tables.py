@@ -57,7 +57,7 @@ TOMBSTONES = " (deleted)"  # what the name of a table that remembers the deletes
 
 
 def with_tombstones(circuit: Circuit, tables: Mapping[str, Table]) -> dict[str, Sequence[str]]:
-    """The keys of all tables of a circuit, where those that remember deletes are given a source for that."""
+    """The keys of all tables of a circuit; tables that remember deletes get a source of tombstones."""
     keys: dict[str, Sequence[str]] = {name: table.key for name, table in tables.items()}
     for name, table in tables.items():
         if table.tombstones:

@@ -121,7 +121,7 @@ def _made(call: Call) -> Expression:
 
 
 def _moved_by_time(call: Call) -> Expression:
-    """Whole days are those of the clock, which may have 23 hours; the rest is what passes."""
+    """A timestamp plus an interval: whole days by the zone's calendar, then the rest as elapsed time."""
     if call.type != TIMESTAMP:
         return call
     moment, span = call.arguments

@@ -277,7 +277,7 @@ def read_in_zone(value: Value, out: Kind, instants_of: Callable[[Any], Any]) -> 
 
 
 def _parsed(value: Value) -> tuple[Any, Value, Any]:
-    """Text as what a clock shows, the zones that are named, and a mask of what could be read."""
+    """Texts parsed as local times in microseconds, their zones' names, and a mask of those that parsed."""
     text = _trimmed(value)
     parts = pc.extract_regex(text, _TIME_TEXT)
     days, good = days_of(_part(parts, "y", 0), _part(parts, "m", 1), _part(parts, "d", 1))

@@ -46,7 +46,7 @@ def from_variant(value: Value, to: Type) -> Any:
 
 
 def _cast(values: list[Any], to: Type) -> tuple[Value, Any]:
-    """Values as a column of a type, and which of them are none of it."""
+    """Values cast to a column of a type, and a mask of those that cannot be."""
     failed = np.zeros(len(values), bool)
     if to == VARIANT:
         return pa.array([None if v is ABSENT else Variant.of(v).raw for v in values], pa.binary()), failed

@@ -41,7 +41,7 @@ class Beginnings:
         return not done
 
     def covers(self, sink: SinkSpec, epoch: int) -> bool:
-        """Whether a sink has the changes of an epoch, or gets them, with the rows that it begins with."""
+        """Whether the rows that a sink begins with include the changes of an epoch."""
         if sink.begin != "snapshot":
             return False
         if sink.callback is not None:
@@ -50,7 +50,7 @@ class Beginnings:
         return not done or epoch <= began
 
     def note(self, sink: SinkSpec, epoch: int, *, done: bool) -> None:
-        """Note that a sink is about to be given all rows, or that it has them."""
+        """Note that a sink's first rows are about to be written, or are `done`."""
         if sink.callback is not None:
             if done:
                 self._called[id(sink.callback)] = epoch

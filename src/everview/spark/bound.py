@@ -34,7 +34,7 @@ class BoundSource:
     watermark: Watermark | None = None
 
     def now(self, *, again: bool) -> DataFrame:
-        """The frame, over the files that are there now; what a given frame has is read first, and it must be there."""
+        """The frame over the present files; `again` makes a given frame list its folders anew."""
         if self.files is not None:
             return self.files.read(self.frame.sparkSession)
         if again:
@@ -94,7 +94,7 @@ class BoundSources:
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
 
     def bind_clock(self, spark: SparkSession) -> None:
-        """Bind the clock, if a view reads it, to a frame that is the present time whenever it is read."""
+        """Bind the clock, if a view reads it, to a frame of one row: the present time."""
         if CLOCK in self._circuit.sources and CLOCK not in self.by_name:
             style: dict[str, Any] = {"key": "now", "changes": "snapshot"}
             self.bind(CLOCK, spark.sql("SELECT current_timestamp() AS now"), schema=None, keep=True, **style)
@@ -135,7 +135,7 @@ class BoundSources:
         return any(bound.streaming for bound in self.by_name.values())
 
     def streams(self, offsets: Mapping[str, Any]) -> list[BoundSource]:
-        """The streaming sources in the order in which Spark has their offsets, as it knows them by their places.
+        """The streaming sources in the order of Spark's offsets, which have no names.
 
         Those that the state has read come first, as they were; then the others, sorted by name.
         """

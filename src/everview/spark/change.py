@@ -15,7 +15,7 @@ from everview.types import Schema
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What happens when a pipeline goes on from its state with the definitions that it has now.
+    """The effect of a pipeline's present definitions on its stored state, told beforehand.
 
     ``views`` and ``sources`` say by name what becomes of them; ``kept``, ``computed`` and ``dropped`` count traces.
     ``read`` has the rows that computing takes, by where they are held. ``refused`` says why it cannot be done.
@@ -96,7 +96,7 @@ def planned_change(plan: TurnPlan, sinks: Sequence[SinkSpec]) -> PlannedChange:
 
 
 def sink_refusals(plan: TurnPlan, sinks: Sequence[SinkSpec]) -> Iterator[Refusal]:
-    """Sinks that have changes of a view with its old columns, and cannot take those with the new ones beside them."""
+    """Refusals of sinks of changes whose view has other columns now."""
     circuit, before = plan.program.circuit, plan.said("views")
     for sink in sinks:
         then = before.get(plan.renamed.get(sink.view, sink.view))

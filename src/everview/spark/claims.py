@@ -92,7 +92,7 @@ class Claims:
             )
 
     def _markers(self, sink: SinkSpec) -> Iterator[bytes]:
-        """The marker of a sink, and those that it had when its view had other names."""
+        """The markers of a sink, under the present name of its view and all earlier ones."""
         seen: set[str] = set()
         view: str | None = sink.view
         while view is not None and view not in seen:

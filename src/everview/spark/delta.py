@@ -104,7 +104,7 @@ def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
 
 
 def _require_expected(spec: SinkSpec, rows: pa.Table, done: Mapping[str, int]) -> None:
-    """Refuse what a merge has done if it is not what the changes say: then the table was not the view.
+    """Refuse a merge whose counts differ from the changes': the table did not hold the view's rows before.
 
     Only Delta's own counts tell, and they come with the commit. The error tells once; the epoch is not merged again.
     """

@@ -206,7 +206,7 @@ def avro_type(schema: str) -> st.StructType:
 
 
 def _conformed(decoded: Column, schema: str, wanted: st.StructType) -> Column:
-    """A decoded record with just the wanted columns, those that its schema does not have as NULL; NULL if it is none.
+    """A decoded record cast to the wanted columns, absent ones as NULL; NULL if the bytes are no record.
 
     Spark makes a record of NULLs of bytes that are no record. So a record of nothing else is taken for one of those.
     """

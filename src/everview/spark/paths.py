@@ -91,7 +91,7 @@ MadeFrame: TypeAlias = PathFrame | TopicFrame  # what says how a frame is made
 
 
 class PathOptions(NamedTuple):
-    """The arguments of a source that say which files it has; see `Pipeline.source`."""
+    """The arguments of `Pipeline.source` that describe files."""
 
     path: str | os.PathLike[str] | None
     format: str | None
@@ -202,7 +202,7 @@ def _declared(spec: SourceSpec, schema: str | st.StructType | None) -> set[str]:
 
 
 def relist(frame: DataFrame) -> None:
-    """Let a batch frame see the files that its folders have now; it knows those that were there when it was made."""
+    """Make a batch frame list its folders anew: Spark keeps the list from the frame's making."""
     for relation in _files(frame):
         relation.location().refresh()
 

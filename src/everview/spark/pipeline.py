@@ -462,7 +462,7 @@ class Pipeline(Closing):
 
     @in_our_words()
     def reshard(self, shards: int) -> None:
-        """Give the state more shards, a multiple of those it has: each is split where it is, by tasks if it is large.
+        """Split each shard in place, by tasks if the state is large; `shards` is a multiple of the present number.
 
         That is an epoch of its own, in which no view changes. From then on the state says how many shards there are,
         whatever the pipeline is made with.

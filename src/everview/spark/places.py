@@ -55,7 +55,7 @@ class CheckpointPlace:
         return _epoch_name(epoch) in self.aside.names()
 
     def set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> None:
-        """Keep the bad rows of an epoch, in place of those that were kept of it before."""
+        """Keep the bad rows of an epoch, instead of an earlier attempt's."""
         table = pa.concat_tables(parts)
         if isinstance(self.aside, Path):
             quarantine(str(self.aside), epoch, table)

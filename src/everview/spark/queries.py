@@ -111,7 +111,7 @@ class Queries:
         self.add(view, text, statement)
 
     def _bound(self, written: CreateView) -> tuple[NamedPlan, str | None]:
-        """The view of one statement, bound to what there is now, with what it reads; and its query in Spark's SQL."""
+        """The plan of one CREATE VIEW statement over the present relations, and its query in Spark's SQL."""
         tables, given = self.readable(), ParameterValues.by_names(written.given)
         (statement,) = bind(written.text, tables, written.dialect, given)
         assert isinstance(statement, CreateView), "the text of a view defines one"
@@ -135,7 +135,7 @@ class Queries:
         return [other for other in self._views if other in reached and other != name]
 
     def drop(self, name: str, *, cascade: bool = False) -> list[str]:
-        """Drop a view; with ``cascade`` also the views that read it. The names of all that are gone."""
+        """Drop a view, with ``cascade`` also its readers; returns the dropped names."""
         if name not in self and name not in self._circuit.sinks:
             raise unknown_name("view", name, [*self._views, *self._circuit.sinks])
         readers = self.readers(name)

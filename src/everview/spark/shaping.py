@@ -99,7 +99,7 @@ class RowColumns:
 
 
 def unreadable(text: Column, raw: Column) -> tuple[Bad, Column]:
-    """The test for text that Spark could not read, and what a bad row is shown as: that text, if it is it."""
+    """The test for text that Spark could not parse, and a bad row's raw form: that text where there is one."""
     return (text.isNotNull(), F.lit(UNREADABLE)), F.coalesce(text, raw)
 
 

@@ -71,7 +71,7 @@ class PipelineState:
         return self.current
 
     def _taken(self, engine: Engine, version: object) -> None:
-        """The engine has the definitions of a version; sinks are given what opening it was to them."""
+        """Take an engine with a version of the definitions, and deliver its last epoch to sinks that lack it."""
         self.current, self._version = engine, version
         self._made = Engine.made_at(str(self.path))
         self._delivery.claims.now_named(engine.run.renamed)

@@ -132,7 +132,7 @@ class TopicWriter:
                 writer.forget()
 
     def forget(self) -> None:
-        """Begin anew at the next epoch: after a failure it is the broker that knows what it has."""
+        """Drop the open producer after a failure: the next epoch asks the broker how far it is."""
         self._open.pop((os.getpid(), self._id), None)
         self._group.close()
 

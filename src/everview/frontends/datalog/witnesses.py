@@ -57,7 +57,7 @@ def _body(body: tuple[BodyLiteral, ...], elsewhere: set[str], names: Iterator[st
 
 
 def _known(body: tuple[BodyLiteral, ...]) -> frozenset[str]:
-    """The variables that a body binds, also those that all alternatives of it bind."""
+    """The variables bound in a body, including those bound in every branch of a disjunction."""
     branches = [map(_known, literal.branches) for literal in body if isinstance(literal, Either)]
     return bound_by(body, frozenset(name for each in branches for name in frozenset.intersection(*each)))
 
@@ -81,7 +81,7 @@ def _looked_up(
 
 
 def _set_to(literal: BodyLiteral, term: AggregateTerm) -> RuleVariable | None:
-    """The variable that a literal sets to an aggregate, if that is all it does."""
+    """The variable of a literal of the form `x = aggregate`; None for every other literal."""
     if isinstance(literal, Constraint) and literal.operator == "=" and literal.right == term:
         return literal.left if isinstance(literal.left, RuleVariable) else None
     return None

@@ -107,7 +107,7 @@ def _check_aggregate(aggregate: AggregateTerm, known: frozenset[str], others: se
 
 
 def bound_by(body: tuple[BodyLiteral, ...], around: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The variables that positive atoms of a body bind, or equalities with what is bound, and those bound around it."""
+    """The variables bound by positive atoms of a body, by equalities with bound terms, or already `around` it."""
     known = set(around)
     for literal_ in body:
         if isinstance(literal_, RuleAtom | Identified):

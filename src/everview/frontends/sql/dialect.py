@@ -309,7 +309,7 @@ class PlainParser(PipeParser):
         return this
 
     def _is_path_ahead(self) -> bool:
-        """Whether a colon begins a path: it touches what is before it, and a name or a bracket follows."""
+        """Whether a colon begins a path: no space before it, and a name or a bracket after it."""
         touching = self._index > 0 and self._prev.end + 1 == self._curr.start
         return touching and (self._next.token_type == T.L_BRACKET or self._next.text.isidentifier())
 
@@ -332,7 +332,7 @@ class PlainParser(PipeParser):
             path = f"{path}.{last}" if last.isidentifier() else f"{path}['{last}']"
 
     def _part_of_path(self) -> Token:
-        """The token that stands next, which a text that ends here does not have."""
+        """The next token of a path; a syntax error if the text ends here."""
         if self._index >= len(self._tokens):
             self.raise_error("write a path as v:a.b[0] or v:a['b c']")
         found = self._curr

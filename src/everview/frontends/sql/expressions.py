@@ -227,7 +227,7 @@ def _time_of_day(node: exp.Expr, site: Site) -> Expression:
 
 @handles(exp.AtTimeZone, args="this zone")
 def _in_zone(node: exp.AtTimeZone, site: Site) -> Expression:
-    """What the clock of a zone shows at an instant; the instant at which it shows a time without a zone."""
+    """``AT TIME ZONE``: a TIMESTAMP becomes the local time of the zone, and a local time becomes a TIMESTAMP."""
     value, zone = expression(node.this, site), expression(node.args["zone"], site)
     if value.type == TIMESTAMP_NTZ:
         return call("to_utc_timestamp", cast(value, TIMESTAMP), zone)

@@ -104,7 +104,7 @@ _MARKS = ("X", "x", "n", None)  # of mask, where none are given
 
 
 def _in_places(name: str, arguments: list[exp.Expr], site: Site) -> list[exp.Expr]:
-    """The arguments by place, of which some were given by name: those between that are not given have their default."""
+    """The arguments in the order of the parameters; a parameter skipped between named arguments has its default."""
     named = [part for part in arguments if isinstance(part, exp.Kwarg)]
     if not named or name not in PARAMETERS:
         return arguments
@@ -435,7 +435,7 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
 
 
 def _key(index: Expression, node: exp.Bracket) -> Expression:
-    """The key as it was written; sqlglot has made it a place from 0 in a dialect that counts from 1."""
+    """The key as written: sqlglot shifts integers in brackets to count from 0, which is undone here."""
     offset = node.args.get("offset")
     if isinstance(index, Literal) and type(index.value) is int and offset:
         return literal(index.value + offset)

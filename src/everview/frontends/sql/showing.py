@@ -84,7 +84,7 @@ def _information(name: str, context: QueryContext) -> list[dict[str, Any]]:
 
 
 def show(parsed: Parsed, context: QueryContext) -> st.Select | None:
-    """A statement that shows what is defined; None if it is another."""
+    """The query that answers a SHOW statement; None for every other statement."""
     text = parsed.text.strip()
     if text.split(None, 1)[0].upper() != "SHOW":
         return None

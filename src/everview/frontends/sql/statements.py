@@ -182,7 +182,7 @@ class TableAction:
 
 @dataclass(frozen=True)
 class AddColumn(TableAction):
-    """``ADD COLUMN``; rows that are there have its default, or what it is generated as."""
+    """``ADD COLUMN``; existing rows get its default or its generated value."""
 
     field: Field
     default: Expression | None = None
@@ -297,7 +297,7 @@ class CreateSchema(Statement):
 
 @dataclass(frozen=True)
 class DropSchema(Statement):
-    """``DROP SCHEMA``; with `cascade` also what it holds. Nothing to do if it is `missing`."""
+    """``DROP SCHEMA``; with `cascade` its relations go, too. A `missing` schema is no error."""
 
     name: str
     cascade: bool = False
@@ -327,7 +327,7 @@ class DropFunction(Statement):
 
 @dataclass(frozen=True)
 class Prepare(Statement):
-    """``PREPARE name AS statement``: the statement's text, which is bound each time that it is run."""
+    """``PREPARE name AS statement``: keeps the statement's text, to be bound anew at each EXECUTE."""
 
     name: str
     statement: str

@@ -86,7 +86,7 @@ class Over:
         return out
 
     def _shifted_over_nulls(self, places: Places, schema: Schema) -> tuple[Words, Flags]:
-        """The row so many values before or after each row, of those that are not NULL, and a mask of where it is."""
+        """For each row, the row of the n-th value before or after it that is not NULL, and whether there is one."""
         present = _present(places.rows, schema, self.fields[0])
         known = np.append(0, np.cumsum(present))
         forward = (self.function == "lead") == (self.number > 0)

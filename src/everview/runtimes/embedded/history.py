@@ -33,7 +33,7 @@ class PastRows(NamedTuple):
 
 
 def kept_epoch(path: str | Path, epoch: int) -> int:
-    """An epoch that can be opened; raises if it is not kept, and says which are."""
+    """The epoch, if it can be opened; else an error that lists the kept ones."""
     kept = Store.history(path)
     if epoch in kept:
         return epoch

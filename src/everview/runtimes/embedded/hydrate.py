@@ -102,7 +102,7 @@ def hydrate(
 
 
 def _forget_expired(program: Program, state: ProgramState, held: Held) -> None:
-    """Let new traces of what is kept of a stream hold what other traces of that hold: the rest has expired already.
+    """Drop from new traces the rows that older traces of the same stream have let expire.
 
     Operators have read them whole: what they make of rows that have expired since is a part of their results.
     """
@@ -147,7 +147,7 @@ def _takes_back(program: Program, at: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HydrationPlan:
-    """What computing new traces takes: the nodes that must run, and the streams that they start from."""
+    """How new traces are computed: the nodes to run, and the held streams to start from."""
 
     program: Program
     needed: set[int]
@@ -166,7 +166,7 @@ class HydrationPlan:
 
 
 def hydration(program: Program, held: Container[str]) -> HydrationPlan:
-    """What it takes to compute the traces of a program that are not held already."""
+    """The plan for computing a program's traces that are not held yet."""
     wanted, expiring = new_nodes(program, held), expiring_nodes(program)
     # A trace that expires does not hold what has come by its stream so far.
     known = {at: integral for at, integral in integrals(program, held).items() if at not in expiring}
@@ -331,7 +331,7 @@ def _back_from(program: Program, wanted: Iterable[int], known: Mapping[int, Inte
 
 
 def _finds_nothing(node: Node) -> bool:
-    """Whether a node looks up what arrives in a trace as it was before, which is empty in a first tick."""
+    """Whether a node only probes traces as they were before the tick: empty ones, in a first tick."""
     return (
         isinstance(node, Apply)
         and isinstance(node.operator, JoinTrace)

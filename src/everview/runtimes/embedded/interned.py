@@ -68,7 +68,7 @@ def coalesced(state: Stored) -> Iterator[Replace]:
 
 
 def _fits(rows: int, more: int) -> bool:
-    """Whether a chunk is to be merged with those after it, which have ``more`` entries."""
+    """Whether a chunk is merged with the later chunks, which have ``more`` entries."""
     return rows < RATIO * max(more, 1) and rows + more <= MERGED
 
 

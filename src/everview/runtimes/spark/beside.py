@@ -114,7 +114,7 @@ def _ids(store: Store, name: str) -> tuple[int, ...]:
 
 
 def _files(folder: Path) -> dict[str, Stamp]:
-    """The files of a folder that count, which are those without a dot before their name."""
+    """The files of a folder with their stamps, hidden ones aside."""
     found: dict[str, Stamp] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):

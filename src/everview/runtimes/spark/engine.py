@@ -337,7 +337,7 @@ class Engine(Closing):
         self.uncertain_here = False
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Iterable[str]) -> None:
-        """Go on with another circuit, which is an epoch of its own; should it fail, all is as it was."""
+        """Go on with another circuit, as an epoch of its own; a failure changes nothing."""
         with disk_told("the driver"):
             self.run.redefine(circuit, tables, tuple(delivered))
 

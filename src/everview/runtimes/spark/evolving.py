@@ -78,7 +78,7 @@ class EvolvingRun(Embedded):
         super().__init__(circuit, path, adopt=True, **options)
 
     def _new_dictionary(self) -> Dictionary:
-        """A dictionary that takes from the store what it is asked for."""
+        """A dictionary that reads entries from the store on demand."""
         dictionary = BackedDictionary(self.entries)
         self.entries.load_small(dictionary)
         return dictionary
@@ -88,7 +88,7 @@ class EvolvingRun(Embedded):
         return self._plan(self._stored, self._prepared(circuit, tables), tables)
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
-        """Go on with another circuit: all of it, or nothing; it is no epoch if it means the same."""
+        """Go on with another circuit, whole or not at all; a circuit of the same meaning makes no epoch."""
         self._require_open()
         plan = self.planned(circuit, tables)
         if self.epoch and not plan.changes and circuit.sources.keys() == self.program.circuit.sources.keys():
@@ -218,7 +218,7 @@ class EvolvingRun(Embedded):
         """Go over to the program of a plan, with the traces that are held by its names."""
 
         def moved() -> None:
-            """Let traces that have another name now refer to what the store has by that name."""
+            """Let renamed traces refer to their slices in the store."""
             for trace, name, shard in self.state:
                 if name in plan.moved:
                     self.follow(trace, name, shard)
@@ -323,7 +323,7 @@ def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Mat
 def _change(
     stored: State, before: StoredRelation | None, plan: TurnPlan, state: ProgramState, view: str
 ) -> Matrix | None:
-    """The change of a view from what is stored to what a state holds; all of it, if its columns are others."""
+    """The change of a view from its stored rows to those of a state; all rows, if its columns differ."""
     program = plan.program
     node = program.contents(view)
     if node is None:

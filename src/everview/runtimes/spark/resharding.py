@@ -42,7 +42,7 @@ class TraceSplit(NamedTuple):
 
 
 def require_multiple(before: int, shards: int) -> None:
-    """Refuse a number of shards that does not split each of those that there are."""
+    """Refuse a number of shards that is no multiple of the present one."""
     if before == 1:
         hint = "make the pipeline anew with more shards, in another directory"
         raise PipelineError("a state of one shard cannot be split", hint=hint)
@@ -68,7 +68,7 @@ def splits(before: Program, after: Program) -> tuple[TraceSplit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Resharding:
-    """What the tasks are told; ``epoch`` is the one that is read, and the next is the one that is written."""
+    """The order to the tasks: read the state at ``epoch``, and write the split shards as the next epoch."""
 
     path: str
     epoch: int

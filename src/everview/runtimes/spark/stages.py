@@ -223,7 +223,7 @@ class _Work:
         yield from self._outgoing(shard, cells)
 
     def _left(self, node: int, shard: int, rows: Matrix) -> Iterator[Row]:
-        """What the driver wants of a stream; of much that it finds in the state, too, only how many rows it is."""
+        """A stream's rows for the driver; only their number, if they are many and the state has them, too."""
         if rows.nbytes > self.job.views.get(node, rows.nbytes):
             yield Row(RowKind.LARGE, node, shard, rows.shape[0])
         else:

@@ -58,7 +58,7 @@ class StoredChange:
 
     @property
     def block(self) -> Words:
-        """What a commit keeps of it; unlike rows, it has one dimension."""
+        """The words that a commit keeps for this change: one dimension, unlike rows, which have two."""
         return np.array([self.since, self.until, self.rows], np.int64)
 
     @classmethod

@@ -87,7 +87,7 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 
 def packed(rows: Iterable[Row], partitions: int) -> list[bytes]:
-    """Rows that the driver has, for a job without an exchange: a block for each partition, with all that is for it.
+    """The driver's rows for a job without an exchange: one block for each partition.
 
     However Spark divides the blocks, what one task must have together it cannot part.
 

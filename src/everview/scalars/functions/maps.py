@@ -84,7 +84,7 @@ def maps(out: Kind, keys: Value, values: Value, sizes: Any, missing: Mask | None
 
 
 def checked(out: Kind, keys: Value, values: Value, sizes: Any, missing: Mask | None = None) -> Any:
-    """A column of maps, of which fail those that have a key that is NULL, or one twice."""
+    """A column of maps; a NULL key, or the same key twice, is a failure of its row."""
     if is_float(keys.type):
         keys = pc.add(keys, pa.scalar(0.0, keys.type))  # -0.0 is 0.0
     parents = np.repeat(np.arange(len(sizes)), sizes)

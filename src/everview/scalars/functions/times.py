@@ -180,7 +180,7 @@ def _half_up(top: Any, bottom: Any) -> Any:
 
 
 def _calendar(out: Kind, months: Value, days: Value, time: Value) -> Any:
-    """Their text, which is all that is asked of them."""
+    """The text of calendar intervals: no other function takes them."""
     rows = length((months, days, time))
     given = [whole(part, rows).cast(pa.int64()) for part in (months, days, time)]
     return each(out, _calendar_text, *given)

@@ -83,7 +83,7 @@ class Draft:
         return StateChange(self.epoch, tuple(edits), _read(self.offsets), _read(self.meta), self.at)
 
     def record(self, next_id: int, start: int) -> tuple[bytes, RecordedChange]:
-        """The record that will lie at byte `start` of the log, its arrays inside, and the commit as it says it."""
+        """The bytes of a record for byte `start` of the log, arrays included, and the commit that it describes."""
         rows: list[tuple[Any, ...]] = []
         texts: list[str] = []
         data: list[memoryview] = []
@@ -121,7 +121,7 @@ def json_of(document: Mapping[str, Any], what: str) -> str:
 
 
 def _read(text: str) -> Mapping[str, Any]:
-    """A document as it will be read: what JSON makes of a tuple or of a number as key, it has made already."""
+    """A document as a reader will see it: JSON turns tuples into lists and numeric keys into texts."""
     return json.loads(text) if text != "{}" else NOTHING
 
 

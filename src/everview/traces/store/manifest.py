@@ -91,7 +91,7 @@ class StateChange:
 
 
 class RecordedChange(NamedTuple):
-    """A commit as its record says it, which is less work than the `StateChange` that it makes.
+    """A commit in the form of its record, before it is made a `StateChange`.
 
     A row is the ids that are taken, the new id, and a `SliceRef`; or the ids, None, and the name and shard. The offsets
     of inline slices count from the record's data.

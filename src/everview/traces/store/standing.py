@@ -9,7 +9,7 @@ from everview.traces.store.manifest import Manifest, RecordedChange, StateChange
 
 
 class Standing:
-    """A manifest and the commits since that only add, which are folded into it when someone asks for the manifest.
+    """A manifest, and later commits that only add; they are folded in when the manifest is asked for.
 
     It does not change: a commit makes another one, and one assignment of it lets the commit count.
 

@@ -172,7 +172,7 @@ class Store(State):
 
     @staticmethod
     def times(path: str | Path) -> dict[int, datetime]:
-        """The epochs that can be opened, each with the time at which it was committed, in UTC."""
+        """The epochs that can be opened, each with the time of its commit in UTC."""
         layout = layout_of(path)
         layout.refresh()
         require_state(layout)

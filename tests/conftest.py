@@ -122,7 +122,7 @@ def _start_spark(scratch: Path) -> SparkSession:
 
     from broker import connectors
 
-    return (
+    session = (
         SparkSession.builder.master("local[2]")
         .appName("everview-tests")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -138,3 +138,13 @@ def _start_spark(scratch: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
+    _do_not_miss_the_broker(session)
+    return session
+
+
+def _do_not_miss_the_broker(session: SparkSession) -> None:
+    """Let Spark's Kafka clients not warn, again and again, that the broker has gone: it ends before Spark does."""
+    java = session.sparkContext._jvm
+    assert java is not None
+    log4j = java.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("org.apache.kafka.clients", log4j.Level.ERROR)

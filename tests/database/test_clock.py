@@ -111,6 +111,48 @@ def test_a_view_holds_at_every_moment_what_its_query_says(query: str, todo: list
         assert sorted(db.view("v").rows(), key=repr) == sorted(by_duckdb(db, query, now), key=repr)
 
 
+# A month before the last days of March is the last of February, with each day's time: rows come and go several times.
+OVER_MONTHS = [
+    "ts > now() - INTERVAL 1 MONTH",
+    "ts >= now() - INTERVAL 1 MONTH",
+    "ts < now() - INTERVAL 13 MONTH",
+    "NOT ts < now() + INTERVAL 1 MONTH",
+    "ts + INTERVAL 1 DAY <= now() - INTERVAL 1 HOUR - INTERVAL 1 MONTH",
+    "ts BETWEEN now() - INTERVAL 1 MONTH AND now()",
+    "ts > date_trunc('month', now()) - INTERVAL 1 MONTH",
+    "d > current_date - INTERVAL 1 MONTH",
+    "d <= current_date + INTERVAL 1 MONTH",
+    "d = current_date - INTERVAL 1 MONTH",
+    "ts > now() - INTERVAL 1 MONTH OR s <= now() OR id = 3",
+]
+ends_of_months = st.builds(
+    lambda month, day, hour: dt.datetime(2031 + month // 12, month % 12 + 1, 1) + dt.timedelta(day - 4, hours=hour),
+    st.sampled_from([0, 1, 2, 3, 13, 14]),
+    st.integers(0, 6),
+    st.sampled_from([0, 1, 12, 23]),
+)
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(OVER_MONTHS),
+    st.lists(st.none() | ends_of_months, min_size=1, max_size=6),
+    st.lists(ends_of_months, min_size=1, max_size=8),
+)
+def test_months_before_now(condition: str, rows: list[dt.datetime | None], times: list[dt.datetime]) -> None:
+    db = ev.connect()
+    db.sql(TABLES)
+    db.advance(dt.datetime(2030, 6, 1))
+    query = f"SELECT id FROM t WHERE {condition}"
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    with db.transaction() as tx:
+        tx.upsert("t", [(n, at, None if at is None else at.date(), START, START) for n, at in enumerate(rows)])
+    for now in sorted(times):
+        db.advance(now)
+        assert sorted(db.view("v").rows()) == sorted(by_duckdb(db, query, now))
+    db.verify().raise_if_different()
+
+
 @settings(max_examples=15)
 @given(st.lists(st.sampled_from(QUERIES), min_size=1, max_size=3, unique=True), acts, st.integers(1, 3))
 def test_the_clock_is_part_of_the_state(

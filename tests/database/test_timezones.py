@@ -101,3 +101,23 @@ def test_generated_columns_and_constraints_are_in_the_zone() -> None:
 def test_a_zone_that_there_is_not(zone: str) -> None:
     with pytest.raises(EverviewError, match="there is no time zone"):
         ev.connect(timezone=zone)
+
+
+def test_conditions_on_the_time_in_a_zone() -> None:
+    db = ev.connect(timezone="Europe/Berlin")
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP, d DATE)")
+    start = dt.datetime(2030, 10, 27, 0, 30)  # the clock shows 2:30, and will show it once more
+    db.advance(start)
+    db.sql("CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE ts > now() - INTERVAL 90 MINUTES")
+    db.sql("CREATE MATERIALIZED VIEW days AS SELECT id FROM t WHERE ts + INTERVAL 1 DAY > now()")
+    today = "now() >= CAST(d AS TIMESTAMP) AND now() < CAST(d + 1 AS TIMESTAMP)"
+    db.sql(f"CREATE MATERIALIZED VIEW today AS SELECT id FROM t WHERE {today}")
+    with db.transaction() as tx:
+        tx.insert("t", [(1, start, start.date())])
+    for hours, recent, days, of_today in ((1, 1, 1, 1), (2, 0, 1, 1), (23, 0, 1, 0), (24, 0, 1, 0), (25, 0, 0, 0)):
+        db.advance(start + dt.timedelta(hours=hours))
+        counts = [len(db.view(name).rows()) for name in ("recent", "days", "today")]
+        assert counts == [recent, days, of_today], hours
+    for condition in ("d = current_date", "ts > now() - INTERVAL 1 DAY"):
+        with pytest.raises(EverviewError, match="23 hours"):
+            db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE {condition}")

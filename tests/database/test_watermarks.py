@@ -223,7 +223,9 @@ def test_rows_that_have_passed_the_clock_are_not_kept() -> None:
         ("CREATE TABLE x (a TIMESTAMP, _change INT, WATERMARK FOR a AS a)", "a column _change"),
         ("CREATE TABLE x (a TIMESTAMP, TTL INTERVAL 1 DAY)", "a TTL without a watermark"),
         ("CREATE TABLE `late(t)` (a BIGINT)", "a name that goes with a watermark"),
-        ("ALTER TABLE t ADD COLUMN b BIGINT", "has a watermark"),
+        ("ALTER TABLE t DROP COLUMN ts", "the time of the watermark"),
+        ("ALTER TABLE t ALTER COLUMN ts TYPE DATE", "the time of the watermark"),
+        ("ALTER TABLE t ADD COLUMN _change BIGINT", "a column _change"),
         ("INSERT INTO `watermark(t)` VALUES (TIMESTAMP '2030-01-01')", "moves by itself"),
         ("CREATE MATERIALIZED VIEW w AS SELECT k, count(*) n FROM t GROUP BY k EMIT ON WINDOW CLOSE", "are final"),
         ("CREATE VIEW w AS SELECT k, ts FROM t EMIT ON WINDOW CLOSE", "a plain view emits nothing"),
@@ -297,3 +299,37 @@ def test_dates_have_watermarks() -> None:
     assert (len(db.late("t")), len(db.view("n"))) == (10, 30)
     assert "bounded" in held(db, "n")
     assert db.verify()
+
+
+@pytest.mark.parametrize("ttl", ["", ", TTL INTERVAL 1 HOUR"])
+def test_a_table_with_a_watermark_is_altered(tmp_path: Path, ttl: str) -> None:
+    def rows(name: str) -> list[Any]:
+        return sorted(db.view(name).rows(), key=repr)
+
+    with ev.connect(tmp_path) as db:
+        db.sql(f"CREATE TABLE t ({COLUMNS}, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES{ttl})")
+        db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT window_start, sum(v) AS s FROM {TUMBLING} GROUP BY window_start")
+        db.sql("CREATE MATERIALIZED VIEW missed AS SELECT k, ts FROM `late(t)`")
+        db.apply({"t": [((1, START, 1), 1), ((2, START + 30 * MINUTE, 2), 1)]})
+        db.apply({"t": [((3, START, 3), 1), ((4, START + 26 * MINUTE, 4), 1)]})
+        before = {name: rows(name) for name in ("v", "missed")}
+        assert before["missed"] == [(3, START)]
+        db.sql("ALTER TABLE t ADD COLUMN b BIGINT DEFAULT 7; ALTER TABLE t ALTER COLUMN k TYPE DECIMAL(10, 0)")
+        with pytest.raises(DefinitionError, match="v reads it"):
+            db.sql("ALTER TABLE t RENAME COLUMN ts TO moment")
+        assert {name: rows(name) for name in before} == before
+        db.verify().raise_if_different()
+        assert db.late("t").rows() == [(3, START, 3, 7, 1)]
+        db.sql("ALTER TABLE t ALTER COLUMN b SET DEFAULT 9")
+        db.sql("INSERT INTO t (k, ts, v) VALUES (5, TIMESTAMP '2030-01-01 12:27:00', 5)")
+    with ev.connect(tmp_path) as db:
+        db.sql("INSERT INTO t (k, ts, v) VALUES (6, TIMESTAMP '2030-01-01 12:01:00', 5)")
+        assert sorted(row[0] for row in db.late("t").rows()) == [3, 6]
+        for minutes in (90, 91):
+            db.apply({"t": [((7, START + minutes * MINUTE, 7, 0), 1)]})
+        db.verify().raise_if_different()
+        assert (START, 1) not in rows("v") if ttl else (START, 1) in rows("v")
+        db.sql("DROP VIEW v; DROP VIEW missed; ALTER TABLE t RENAME COLUMN ts TO moment; ALTER TABLE t RENAME TO u")
+        db.sql("INSERT INTO u (k, moment, v) VALUES (8, TIMESTAMP '2030-01-01 12:01:00', 5)")
+        assert sorted(row[0] for row in db.late("u").rows()) == [3, 6, 8]
+        assert db.tables() == ["u"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,5 +103,6 @@ def test_a_frame_that_hides_text_is_told_of(
     ],
 )
 def test_what_a_source_needs(tmp_path: Path, given: dict[str, Any], why: str) -> None:
+    session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "UTC"))
     with pytest.raises(SourceError, match=why):
-        Pipeline(object(), tmp_path / "state").source("t", **given)  # type: ignore[arg-type]
+        Pipeline(session, tmp_path / "state").source("t", **given)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.circuit.circuit import Circuit
+from everview.codes.dictionary import Dictionary
 from everview.codes.encode import encode_weighted
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition, check_name
 from everview.database.frontends import ReadableDatabase
 from everview.database.guards import check_rows, read_guard
+from everview.database.watermarks import with_watermarks
 from everview.errors import DefinitionError, EverviewError
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.constraints import (
@@ -33,17 +35,20 @@ from everview.frontends.sql.names import fold
 from everview.lowering.lower import lower
 from everview.optimize import optimize
 from everview.plan.nodes import Project, Scan, scans
+from everview.plan.timed import late_of, watermark_of
 from everview.plan.typing import cast
 from everview.runtimes.embedded.once import answer
 from everview.scalars.expressions import Column, Expression, Literal, rewritten
 from everview.scalars.session_zone import session_zone
 from everview.types import Field, Schema, unknown_name
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
 
 DefaultOf = Callable[[str, Expression], Any]
+RowsOf = Callable[[Dictionary], Matrix]
 
 
 def alter(db: Core, statement: st.AlterTable, default_of: DefaultOf) -> None:
@@ -54,11 +59,6 @@ def alter(db: Core, statement: st.AlterTable, default_of: DefaultOf) -> None:
         old = db.catalog.tables[db.catalog.find_table(statement.table)]
         if old.internal or old.fed:
             raise DefinitionError(f'table "{old.name}" follows something else', hint="change what it follows")
-        if old.watermark is not None:
-            raise DefinitionError(
-                f"table {old.name} has a watermark, and its late rows have its columns",
-                hint="make another table, and insert its rows",
-            )
         changed = ChangedTable(old, [(f, column) for f, column in zip(old.schema, _columns(old), strict=True)])
         with session_zone(db.catalog.timezone):
             for action in statement.actions:
@@ -86,7 +86,13 @@ class ChangedTable:
         made = TableDefinition.of(
             self.renamed or table.name, Schema(fields), table.key, table.defaults, facts=table.facts
         )
-        return replace(made, constraints=table.constraints, generated=table.generated, comments=table.comments)
+        return replace(
+            made,
+            constraints=table.constraints,
+            generated=table.generated,
+            comments=table.comments,
+            watermark=table.watermark,
+        )
 
     def do(self, action: st.TableAction, default_of: DefaultOf) -> None:
         """Take in an action."""
@@ -159,6 +165,7 @@ class ChangedTable:
         name = self.fields[place][0].name
         if name in table.key:
             raise DefinitionError(f'column "{name}" is a part of the key of {table.name}', hint="the key stays")
+        self._require_free_of_watermark(name, "the column stays")
         using = [c for c in table.constraints if c.reads(name) and not (isinstance(c, CheckRows) and c.column == name)]
         if using:
             hint = f"write ALTER TABLE {table.name} DROP CONSTRAINT {using[0].name} first"
@@ -183,6 +190,7 @@ class ChangedTable:
             return other if name == field.name else name
 
         table = self.table
+        watermark = table.watermark
         texts = {name: renamed_in(CheckRows("", text), field.name, other) for name, text in table.generated.items()}
         self.table = replace(
             table,
@@ -191,6 +199,7 @@ class ChangedTable:
             comments={new(name): said for name, said in table.comments.items()},
             generated={new(name): c.text for name, c in texts.items() if isinstance(c, CheckRows)},
             constraints=tuple(self._renamed(c, field.name, other) for c in table.constraints),
+            watermark=None if watermark is None else replace(watermark, column=new(watermark.column)),
         )
 
     def _renamed(self, constraint: TableConstraint, old: str, new: str) -> TableConstraint:
@@ -199,8 +208,14 @@ class ChangedTable:
             return replace(changed, others=tuple(new if name == old else name for name in changed.others))
         return changed
 
+    def _require_free_of_watermark(self, name: str, hint: str) -> None:
+        if self.table.watermark is not None and self.table.watermark.column == name:
+            raise DefinitionError(f'column "{name}" is the time of the watermark of {self.table.name}', hint=hint)
+
     def _set_type(self, place: int, type_: Any) -> None:
         field, value = self.fields[place]
+        if type_ != field.type:
+            self._require_free_of_watermark(field.name, "its type stays")
         self.fields[place] = replace(field, type=type_), cast(value, type_)
 
     def _set_nullable(self, place: int, nullable: bool) -> None:
@@ -254,9 +269,30 @@ def _go_on(db: Core, changed: ChangedTable) -> None:
     if new.constraints:
         _check_constraints(db, catalog, new, (rows, weights))
     if same:
-        db.definitions.alter_table(old, catalog, new.name, None)
-    else:
-        db.definitions.alter_table(old, catalog, new.name, partial(encode_weighted, new.schema, rows, weights))
+        db.definitions.alter_table(old, catalog, None)
+        return
+    made: dict[str, RowsOf] = {new.name: partial(encode_weighted, new.schema, rows, weights)}
+    if new.watermark is not None:
+        made |= _companions(db, changed, catalog, new.name)
+    db.definitions.alter_table(old, catalog, made)
+
+
+def _companions(db: Core, changed: ChangedTable, catalog: Catalog, new: str) -> dict[str, RowsOf]:
+    """The rows of a table's watermark, which stays, and of its late rows, which change as the table's do."""
+    old = changed.table.name
+    late, time = db.catalog.tables[late_of(old)], db.catalog.tables[watermark_of(old)]
+    counted = Scan(late.name, late.schema).columns[-1]
+    moment = Scan(time.name, time.schema)
+    plans = {
+        watermark_of(new): Project(moment, moment.columns, catalog.tables[watermark_of(new)].schema.names),
+        late_of(new): Project(
+            Scan(late.name, late.schema), (*_values(changed), counted), catalog.tables[late_of(new)].schema.names
+        ),
+    }
+    return {
+        name: partial(encode_weighted, catalog.tables[name].schema, *db.holdings.answered(plan))
+        for name, plan in plans.items()
+    }
 
 
 def _values(changed: ChangedTable) -> tuple[Expression, ...]:
@@ -272,12 +308,18 @@ def _settled(catalog: Catalog, old: str, new: TableDefinition) -> tuple[TableCon
 def _with_table(catalog: Catalog, old: str, new: TableDefinition) -> Catalog:
     """The catalog with a table in place of another, its guards made anew, and its readers bound again."""
     own = {name for name in catalog.guards if (catalog.views[name].guards or ("",))[0] == old}
-    readers = [name for name in catalog.readers(old) if name not in own]
+    companions = [name for name in (watermark_of(old), late_of(old)) if name in catalog.tables]
+    reading = {reader for name in (old, *companions) for reader in catalog.readers(name)} - own
+    readers = [view.name for view in catalog.ordered() if view.name in reading]
     if new.name != old and readers:
         what = f"{', '.join(readers)} read{'s' if len(readers) == 1 else ''} it by its name"
         raise DefinitionError(f"{old} cannot be renamed: {what}", hint="drop the readers first")
-    tables = {(new.name if name == old else name): new if name == old else t for name, t in catalog.tables.items()}
-    changed = replace(catalog, tables=_referring(tables, catalog.tables[old], new))
+    tables = {
+        (new.name if name == old else name): new if name == old else t
+        for name, t in catalog.tables.items()
+        if name not in companions
+    }
+    changed = with_watermarks(replace(catalog, tables=_referring(tables, catalog.tables[old], new)))
     changed = replace(changed, views={name: view for name, view in catalog.views.items() if name not in own})
     for constraint in new.constraints:
         changed = changed.with_view(read_guard(new.name, constraint.name, changed))

@@ -98,15 +98,33 @@ class Definitions:
             # No trace of the old one is taken for the new one's.
             self._turn(wanted, keeping=without if known else None, first=first)
 
-    def alter_table(self, old: str, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix] | None) -> None:
-        """Go on with a catalog that has a table in place of the old one; its ``rows`` if its columns are others."""
+    def alter_table(
+        self, old: str, catalog: Catalog, rows: Mapping[str, Callable[[Dictionary], Matrix]] | None
+    ) -> None:
+        """Go on with a catalog that has a table in place of the old one.
+
+        If its columns are others, ``rows`` has the rows of the table, and of what goes with its watermark.
+        """
         if rows is None:
             self._turn(catalog)
             return
-        readers = self.catalog.readers(old)
-        first = partial(self._first_rows, catalog, name, rows)
         keeping = self.catalog.without(old, cascade=True)  # no trace of the old one, or of what reads it
+        readers = [name for name in self.catalog.views if name not in keeping.views]
+        first = partial(self._first_rows_of_several, catalog, rows)
         self._turn(catalog, before=self._core.telling.held(readers), keeping=keeping, first=first)
+
+    def _first_rows_of_several(
+        self,
+        catalog: Catalog,
+        rows: Mapping[str, Callable[[Dictionary], Matrix]],
+        program: Program,
+        state: ProgramState,
+    ) -> Cells:
+        """The rows of several new tables, where they arrive in a program."""
+        several = [self._first_rows(catalog, name, made, program, state) for name, made in rows.items()]
+        return [
+            {place: cell for cells in parts for place, cell in cells.items()} for parts in zip(*several, strict=True)
+        ]
 
     def _first_rows(
         self, catalog: Catalog, name: str, rows: Callable[[Dictionary], Matrix], program: Program, state: ProgramState

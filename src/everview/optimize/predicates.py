@@ -30,7 +30,7 @@ from everview.plan.nodes import (
     Window,
 )
 from everview.plan.typing import call
-from everview.scalars.evaluate import fallible
+from everview.scalars.choosing import fallible
 from everview.scalars.expressions import (
     Call,
     Cast,

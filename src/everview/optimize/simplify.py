@@ -22,7 +22,8 @@ from everview.plan.nodes import (
     Window,
 )
 from everview.plan.typing import call
-from everview.scalars.evaluate import fallible, fold
+from everview.scalars.choosing import fallible
+from everview.scalars.evaluate import fold
 from everview.scalars.expressions import (
     FALSE,
     TRUE,

@@ -11,6 +11,9 @@ an inverse, or one that rounds up or down, which is applied to the other side in
 >>> span = span_of(call("greater", ts, call("subtract", Now(), hour)))
 >>> print(span.since, span.until)
 None ts + INTERVAL 1 HOUR
+
+Months less than a moment are no such function: a month before March 30, 23:00 is February 28, 23:00, and a month before
+March 31, 01:00 is February 28, 01:00. `spans_of` gives the several spans that such a condition has.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Final
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Now, walk
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS, MONTHS, YEAR_MONTH
+from everview.scalars.session_zone import UTC, current_zone
 from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
 
 TURNED: Final = {
@@ -58,6 +62,26 @@ class Comparison:
 def reads_now(expression: Expression) -> bool:
     """Whether an expression depends on the current time."""
     return any(isinstance(part, Now) for part in walk(expression))
+
+
+def spans_of(condition: Expression) -> tuple[Span, ...] | None:
+    """The spans of a condition on the current time, no two at the same moment; None if it cannot be solved.
+
+    A span whose bounds are NULL for a row is none.
+    """
+    span = span_of(condition)
+    if span is not None:
+        return (span,)
+    compared = _compared(condition)
+    return None if compared is None or compared.how == "equal" else _solved_by_days(compared)
+
+
+def opposite(condition: Expression) -> Expression | None:
+    """The comparison that holds where another is false; None if the condition is no such comparison."""
+    compared = _compared(condition)
+    if compared is None or compared.how not in NEGATED:
+        return None
+    return call(NEGATED[compared.how], compared.timed, compared.other)
 
 
 def span_of(condition: Expression) -> Span | None:
@@ -136,6 +160,10 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _rounded(argument, compared, _of_seconds, lambda n: call("add", n, literal(1, BIGINT)))
         case Call("unix_micros", (argument,)):
             return Comparison(argument, compared.how, call("timestamp_micros", compared.other))
+        case Call("add_months" | "add_months_to" | "subtract_months_to", (argument, months)) if (
+            argument.type == DATE and not reads_now(months)
+        ):
+            return _rounded_month(argument, _months_of(compared.timed), compared)
         case Call(function, (a, b)) if function in _SUMS | _DIFFERENCES:
             return _moved(function, a, b, compared)
         case _:
@@ -227,3 +255,94 @@ def _moved(function: str, a: Expression, b: Expression, compared: Comparison) ->
 def _exact(*sides: Expression) -> bool:
     """Whether adding and subtracting undo each other: not for numbers that are rounded."""
     return all(side.type in (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME) for side in sides)
+
+
+# -- months: the day of a moment moves by them, and its time of day stays
+
+
+@dataclass(frozen=True, slots=True)
+class MonthShift:
+    """Days moved by some months, and back."""
+
+    months: Expression  # an interval, or a number of months
+    forward: bool
+
+    def there(self, day: Expression) -> Expression:
+        """The day after the move."""
+        return self._moved(day, self.forward)
+
+    def first_day(self, reached: Expression) -> Expression:
+        """The first day that is moved to a given day, or past it.
+
+        The month before may be too short to have the day: then it is the day after the end of that month.
+        """
+        back = self._moved(reached, not self.forward)
+        return call("if", call("less", self.there(back), reached), _next_day(back), back)
+
+    def _moved(self, day: Expression, forward: bool) -> Expression:
+        return call("add" if forward else "subtract", day, self.months)
+
+
+def _months_of(timed: Expression) -> MonthShift:
+    assert isinstance(timed, Call)
+    months = timed.arguments[1]
+    if timed.function == "add_months":
+        months = call("multiply", literal(1, YEAR_MONTH), months)
+    return MonthShift(months, timed.function != "subtract_months_to")
+
+
+def _rounded_month(day: Expression, shift: MonthShift, compared: Comparison) -> Comparison:
+    """A day moved by months, compared with another day: days never overtake each other."""
+    reached = _next_day(compared.other) if compared.how in ("less_equal", "greater") else compared.other
+    return Comparison(day, ROUNDED[compared.how], shift.first_day(reached))
+
+
+LONGEST_STAY: Final = 4  # days that are moved to the same day: to the last of February, from the 28th to the 31st
+
+
+def _solved_by_days(compared: Comparison | None) -> tuple[Span, ...] | None:
+    """The spans of a comparison of a moment that is moved by months: one for each day that is moved to the same day."""
+    while compared is not None and not _is_moved_moment(compared.timed):
+        compared = _peeled(compared)
+    if compared is None or current_zone() != UTC:
+        return None
+    assert isinstance(compared.timed, Call)
+    argument, shift = compared.timed.arguments[0], _months_of(compared.timed)
+    moment = compared.other
+    if compared.how in ("less_equal", "greater"):
+        moment = call("add", moment, literal(1, DAY_TIME))
+    day = cast(moment, DATE)
+    into_day = call("subtract", moment, cast(day, TIMESTAMP))
+    first, past = shift.first_day(day), shift.first_day(_next_day(day))
+    earlier = compared.how in ("less", "less_equal")
+    spans = [_before(argument, first) if earlier else _from(argument, past)]
+    for n in range(LONGEST_STAY):
+        one = call("date_add", first, literal(n, INTEGER))
+        begins = call("if", call("less", one, past), cast(one, TIMESTAMP), literal(None, TIMESTAMP))
+        turns, ends = call("add", begins, into_day), call("add", begins, literal(MICROS["day"], DAY_TIME))
+        spans.append(_between(argument, begins, turns) if earlier else _between(argument, turns, ends))
+    known = [span for span in spans if span is not None]
+    return tuple(known) if len(known) == len(spans) else None
+
+
+def _is_moved_moment(timed: Expression) -> bool:
+    return (
+        isinstance(timed, Call)
+        and timed.function in ("add_months_to", "subtract_months_to")
+        and timed.type == TIMESTAMP
+        and reads_now(timed.arguments[0])
+        and not reads_now(timed.arguments[1])
+    )
+
+
+def _before(argument: Expression, day: Expression) -> Span | None:
+    return _solved(Comparison(argument, "less", cast(day, TIMESTAMP)))
+
+
+def _from(argument: Expression, day: Expression) -> Span | None:
+    return _solved(Comparison(argument, "greater_equal", cast(day, TIMESTAMP)))
+
+
+def _between(argument: Expression, since: Expression, until: Expression) -> Span | None:
+    ends = (_solved(Comparison(argument, "greater_equal", since)), _solved(Comparison(argument, "less", until)))
+    return None if None in ends else common(span for span in ends if span is not None)

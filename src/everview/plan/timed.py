@@ -26,11 +26,13 @@ from everview.scalars.kinds import DAY_TIME, YEAR_MONTH
 from everview.types import Schema
 
 if TYPE_CHECKING:
-    from everview.plan.spans import Span, common, reads_now, span_of
+    from everview.plan.spans import Span, common, opposite, reads_now, span_of, spans_of
 else:
     Span = Later("everview.plan.spans", "Span")
     common = Later("everview.plan.spans", "common")
+    opposite = Later("everview.plan.spans", "opposite")
     reads_now = Later("everview.plan.spans", "reads_now")
+    spans_of = Later("everview.plan.spans", "spans_of")
     span_of = Later("everview.plan.spans", "span_of")
 
 CLOCK: Final = "now()"  # the name of the relation
@@ -79,7 +81,12 @@ def is_companion(name: str) -> bool:
     return is_watermark(name) or (name.endswith(")") and name.startswith((late_of("")[:-1], expired_of("")[:-1])))
 
 
-_MONTHS = "add months to the moment of the row, where they are exact: WHERE ts + INTERVAL 1 MONTH > now()"
+_MONTHS = "add months to the moment of the row: WHERE ts + INTERVAL 1 MONTH > now()"
+_BY_CLOCK: Final = ("from_utc_timestamp", "to_utc_timestamp")
+_IN_ZONES = (
+    "days of a time zone may have 23 hours: count them from the moment of the row, as in WHERE ts + INTERVAL 1 DAY > "
+    "now(), or WHERE now() >= CAST(d AS TIMESTAMP) AND now() < CAST(d + 1 AS TIMESTAMP)"
+)
 _WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 
 
@@ -135,11 +142,13 @@ def _filtered(view: str, input_: Plan, predicate: Expression) -> Plan:
     rows = input_ if plain is None else Filter(input_, plain)
     spans: list[Span] = []
     for part in filter(reads_now, parts):
-        span = span_of(part)
-        if span is None:
+        several = spans_of(part)
+        if several is None:
             rows = _either(view, rows, part)
+        elif len(several) == 1:
+            spans.append(several[0])
         else:
-            spans.append(span)
+            rows = Union(tuple(_during(rows, [span]) for span in several))
     return _during(rows, spans) if spans else rows
 
 
@@ -155,14 +164,20 @@ def _either(view: str, rows: Plan, condition: Expression) -> Plan:
     several = condition.arguments if isinstance(condition, Call) and condition.function == "or" else ()
     timed = [part for part in several if reads_now(part)]
     if not timed:
-        months = any(part.type == YEAR_MONTH for part in walk(condition))
-        raise _refused(view, Filter(rows, condition), f"in {condition}", _MONTHS if months else _WRITE)
+        raise _refused(view, Filter(rows, condition), f"in {condition}", _rewrite(condition))
     others = [part for part in several if not reads_now(part)]
     if not others:
         return Union(tuple(_one_of(view, rows, timed)))
     plain = others[0] if len(others) == 1 else call("or", *others)
     rest = Filter(rows, _is_not(plain))
     return Union((Filter(rows, plain), *_one_of(view, rest, timed)))
+
+
+def _rewrite(condition: Expression) -> str:
+    """How to write a condition so that it can be kept."""
+    if any(isinstance(part, Call) and part.function in _BY_CLOCK for part in walk(condition)):
+        return _IN_ZONES
+    return _MONTHS if any(part.type == YEAR_MONTH for part in walk(condition)) else _WRITE
 
 
 def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan]:
@@ -173,6 +188,9 @@ def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan
         return
     parts = list(conjuncts(first))
     spans = [span_of(part) for part in parts if reads_now(part)]
+    if spans == [None] and len(parts) == 1 and spans_of(first) is not None:
+        yield from _one_of_after_months(view, rows, first, others)
+        return
     span = common(known for known in spans if known is not None)
     if None in spans:
         hint = "make a query of each of these conditions, and UNION of the queries"
@@ -191,6 +209,18 @@ def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan
     if span.until is not None:
         end = span.until if span.since is None else call("greatest", span.since, span.until)
         yield from _one_of(view, _during(rows, [Span(since=end)]), others)
+
+
+def _one_of_after_months(view: str, rows: Plan, first: Expression, others: Sequence[Expression]) -> Iterator[Plan]:
+    """Rows that meet one of several conditions, of which the first compares with a moment moved by months."""
+    contrary = opposite(first)
+    assert contrary is not None, "spans are those of a comparison"
+    bounds = [bound for span in (spans_of(first) or ())[:1] for bound in (span.since, span.until) if bound is not None]
+    needed = conjunction(call("is_not_null", bound) for bound in bounds if bound.nullable)
+    if needed is not None:  # where a side is NULL, the first condition is never true
+        yield from _one_of(view, Filter(rows, _is_not(needed)), others)
+        rows = Filter(rows, needed)
+    yield from _one_of(view, _filtered(view, rows, contrary), others)
 
 
 def _is_not(condition: Expression) -> Expression:

@@ -32,15 +32,14 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from everview.errors import ArithmeticFailure, BadPattern, CastFailure, EverviewError, FunctionError
+from everview.errors import ArithmeticFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
 from everview.operators.word_program import WordProgram
 from everview.scalars import in_words
-from everview.scalars.casts import convert, safe
+from everview.scalars.casts import convert
+from everview.scalars.choosing import CHOOSING, ChosenRows, Run
 from everview.scalars.expressions import (
     TRY,
     Call,
@@ -56,14 +55,13 @@ from everview.scalars.expressions import (
     rewritten,
     walk,
 )
-from everview.scalars.functions import FAILING, KERNELS
-from everview.scalars.functions.kernel import Checked, Value, assembled, is_scalar, truth, whole
-from everview.scalars.functions.patterns import like_regex
+from everview.scalars.failures import call_failure, cast_failure, lambda_failure, settled
+from everview.scalars.functions import KERNELS
+from everview.scalars.functions.kernel import Value, is_scalar, whole
 from everview.scalars.functions.user import user_function
-from everview.scalars.text import sql, value_text
+from everview.scalars.text import sql
 from everview.types import DATE, Array, Field, MapType, Schema, Struct, Type, Variant
 
-Run = Callable[["ChosenRows"], Value]
 _MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
 
 
@@ -119,36 +117,6 @@ class Evaluate:
         return Evaluate, (self.expressions, self.users)
 
 
-class ChosenRows:
-    """The rows on which expressions are evaluated, all or chosen ones; a column is filtered when it is first read."""
-
-    __slots__ = ("_chosen", "_columns", "count", "memo")
-
-    def __init__(self, columns: Sequence[Value], count: int | None, chosen: Value | None = None) -> None:
-        self._columns = list(columns)
-        self._chosen = chosen
-        self.count = count  # None: no columns, everything is a scalar
-        self.memo: dict[int, Value] = {}
-
-    def column(self, index: int) -> Value:
-        column = self._columns[index]
-        if self._chosen is not None and len(column) != self.count:
-            column = self._columns[index] = column.take(self._chosen)
-        return column
-
-    def choose(self, mask: Any) -> ChosenRows:
-        chosen_rows = np.flatnonzero(mask)
-        if len(chosen_rows) == self.count:
-            return self
-        # Columns that were chosen already are of this length; the others are chosen from the beginning.
-        chosen = pa.array(chosen_rows)
-        base = [self.column(i) for i in range(len(self._columns))] if self._chosen is not None else self._columns
-        return ChosenRows(base, len(chosen_rows), chosen)
-
-    def whole(self, value: Value) -> Value:
-        return value if self.count is None or not is_scalar(value) else pa.repeat(value, self.count)
-
-
 class Compiler:
     """A compiler of expressions to closures over `ChosenRows`; expressions that occur twice share a memo."""
 
@@ -191,8 +159,8 @@ class Compiler:
                 return lambda rows: _now(expression)
             case Cast(argument, type_, try_):
                 return self._cast(expression, self.run(argument), argument.type, type_, try_)
-            case Call(function, arguments) if function in _CHOOSING:
-                return _CHOOSING[function](arguments, [self.run(a) for a in arguments], expression.type)
+            case Call(function, arguments) if function in CHOOSING:
+                return CHOOSING[function](arguments, [self.run(a) for a in arguments], expression.type)
             case Call():
                 return self._call(expression)
             case UserCall():
@@ -207,7 +175,7 @@ class Compiler:
             value = inner(rows)
             single = is_scalar(value)
             array = whole(value, 1)
-            cast_ = _settled(convert(array, type_, to), try_, lambda row: _cast_failure(expression, array, row, type_))
+            cast_ = settled(convert(array, type_, to), try_, lambda row: cast_failure(expression, array, row, type_))
             return cast_[0] if single else cast_
 
         return run
@@ -228,7 +196,7 @@ class Compiler:
                 result = kernel(out, *values)
             except pa.ArrowException as error:
                 raise ArithmeticFailure(f"{error} in {sql(expression)}", hint="the tick was not applied") from error
-            result = _settled(result, attempt, lambda row: _failure(expression, values, row))
+            result = settled(result, attempt, lambda row: call_failure(expression, values, row))
             if result.type != out:
                 result = result.cast(out)
             return result[0] if single and not is_scalar(result) else result
@@ -246,7 +214,7 @@ class Compiler:
             count = 1 if rows.count is None else rows.count
             applied = [partial(body, rows) for body in bodies]
             given = [whole(v, count) for v in values]
-            result = _settled(apply(given, applied, out), False, lambda row: _lambda_failure(expression, given, row))
+            result = settled(apply(given, applied, out), False, lambda row: lambda_failure(expression, given, row))
             return result[0] if single else result
 
         return run
@@ -327,203 +295,6 @@ def _outward(value: Any, type_: Type) -> Any:
 def _now(expression: Now) -> Value:
     moment_ = _MOMENT.get(None) or dt.datetime.now(dt.UTC)
     return scalar(moment_.astimezone(dt.UTC).date() if expression.type == DATE else moment_, expression.type)
-
-
-# -- failures
-
-
-def _settled(result: Any, attempt: bool, failure: Callable[[int], EverviewError]) -> Value:
-    """The values of a result that may have failed: NULL in failed rows of an attempt, else the first row's error."""
-    if not isinstance(result, Checked):
-        return result
-    if not result.failed.any():
-        return result.value
-    if not attempt:
-        raise _because(failure(int(np.argmax(result.failed))), result.reason)
-    return pc.if_else(pa.array(result.failed), pa.scalar(None, result.value.type), result.value)
-
-
-def _because(error: EverviewError, reason: str) -> EverviewError:
-    return type(error)(error.message.replace("{reason}", reason, 1), hint=error.hint)
-
-
-def _lambda_failure(expression: LambdaCall, values: list[Value], row: int) -> EverviewError:
-    shown = ", ".join(value_text(_plain(v[row]), a.type) for v, a in zip(values, expression.arguments, strict=True))
-    return ArithmeticFailure(f"{{reason}} in {sql(expression)}: {shown}", hint="the tick was not applied")
-
-
-def _cast_failure(expression: Expression, array: Value, row: int, type_: Type) -> EverviewError:
-    shown = value_text(_plain(array[row]), type_)
-    message = f"{shown} is not {_article(expression.type)}: {{reason}} in {sql(expression)}"
-    return CastFailure(message, hint="try_cast gives NULL there")
-
-
-def _article(type_: Type) -> str:
-    return f"an {type_}" if type_.sql[0] in "AEIOU" else f"a {type_}"
-
-
-_MARKS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "integral_divide": "DIV", "modulo": "%"}
-_ATTEMPTS: Final = {*_MARKS} - {"integral_divide"} | {"element_at"}
-
-
-def _failure(expression: Call, values: list[Value], row: int) -> EverviewError:
-    name = expression.function
-    if name == "is_one_row":
-        return ArithmeticFailure("{reason}", hint="limit it to one, or take an aggregate such as max of them")
-    shown = [
-        value_text(_plain(v if is_scalar(v) else v[row]), a.type)
-        for v, a in zip(values, expression.arguments, strict=True)
-    ]
-    operands = f" {_MARKS[name]} ".join(shown) if name in _MARKS else f"{name}({', '.join(shown)})"
-    hint = f"try_{name} gives NULL there" if name in _ATTEMPTS else "correct the row, or guard it with CASE"
-    kind = CastFailure if name in ("to_date", "to_timestamp", "unix_timestamp", "make_date") else ArithmeticFailure
-    return kind(f"{{reason}} in {sql(expression)}: {operands}", hint=hint)
-
-
-def _plain(value: Value) -> Any:
-    return value.as_py()
-
-
-# -- what chooses rows
-
-
-def fallible(expression: Expression) -> bool:
-    """Whether evaluating an expression may raise."""
-    match expression:
-        case Cast(argument, type_, try_):
-            return (not try_ and not safe(argument.type, type_)) or fallible(argument)
-        case Call("like", (value, *pattern)) if _is_pattern(pattern):
-            return fallible(value)
-        case Call(function, arguments):
-            return function in FAILING or any(map(fallible, arguments))
-        case UserCall():
-            return True
-        case LambdaCall():
-            return any(map(fallible, expression.children))
-        case _:
-            return False
-
-
-def _is_pattern(pattern: Sequence[Expression]) -> bool:
-    """Whether the arguments are a literal LIKE pattern, and its escape if given, that cannot fail."""
-    values = [part.value if isinstance(part, Literal) else None for part in pattern]
-    if not all(isinstance(value, str) for value in values):
-        return False
-    try:
-        like_regex(*([*values, "\\"][:2]))
-    except BadPattern:
-        return False
-    return True
-
-
-def _case(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
-    out = type_.arrow
-    if any(map(fallible, arguments[1:])):
-        return lambda rows: _choose(rows, runs, out) if rows.count is not None else _choose_one(rows, runs)
-    return lambda rows: _choose_all(rows, runs) if rows.count is not None else _choose_one(rows, runs)
-
-
-def _choose_one(rows: ChosenRows, runs: list[Run]) -> Value:
-    """CASE without columns, where conditions are scalars."""
-    for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
-        if condition(rows).as_py():
-            return value(rows)
-    return runs[-1](rows)
-
-
-def _choose_all(rows: ChosenRows, runs: list[Run]) -> Value:
-    chosen = runs[-1](rows)
-    for condition, value in zip(runs[-3::-2], runs[-2::-2], strict=True):
-        test = condition(rows)
-        if is_scalar(test):
-            chosen = value(rows) if test.as_py() else chosen
-            continue
-        chosen = pc.if_else(test.fill_null(False) if test.null_count else test, value(rows), chosen)
-    return chosen
-
-
-def _choose(rows: ChosenRows, runs: list[Run], out: pa.DataType) -> Value:
-    places, parts = [], []
-    where = np.arange(rows.count or 0)
-    for condition, value in zip(runs[:-1:2], runs[1::2], strict=True):
-        mask = truth(rows.whole(condition(rows)))
-        if mask.any():
-            chosen = rows.choose(mask)
-            parts.append(chosen.whole(value(chosen)))
-            places.append(where[mask])
-            rows, where = rows.choose(~mask), where[~mask]
-        if not len(where):
-            break
-    if len(where) or not parts:
-        parts.append(rows.whole(runs[-1](rows)))
-        places.append(where)
-    return parts[0] if len(parts) == 1 else assembled(parts, places, out)
-
-
-def _coalesce(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
-    out = type_.arrow
-    lazy = any(map(fallible, arguments[1:]))
-
-    def run(rows: ChosenRows) -> Value:
-        if rows.count is None:
-            return next((v for r in runs if (v := r(rows)).is_valid), pa.scalar(None, out))
-        if not lazy:
-            return pc.coalesce(*(rows.whole(r(rows)) for r in runs))
-        values = rows.whole(runs[0](rows))
-        for other in runs[1:]:
-            if not values.null_count:
-                break
-            mask = values.is_null().to_numpy(zero_copy_only=False)
-            chosen = rows.choose(mask)
-            filled, places = chosen.whole(other(chosen)), [np.flatnonzero(~mask), np.flatnonzero(mask)]
-            values = assembled([values.filter(pa.array(~mask)), filled], places, out)
-        return values
-
-    return run
-
-
-def _joined(function: Callable[[Value, Value], Value], ends: bool) -> Callable[..., Run]:
-    """The compiler of AND, which stops at false, or of OR, which stops at true; NULL stops neither."""
-
-    def made(arguments: tuple[Expression, ...], runs: list[Run], type_: Type) -> Run:
-        lazy = [False, *map(fallible, arguments[1:])]
-
-        def run(rows: ChosenRows) -> Value:
-            verdict = runs[0](rows)
-            for other, careful in zip(runs[1:], lazy[1:], strict=True):
-                if is_scalar(verdict):
-                    if verdict.as_py() is ends:
-                        return verdict
-                    verdict = function(verdict, other(rows))
-                elif not careful:
-                    verdict = function(verdict, other(rows))
-                else:
-                    verdict = _where_open(rows, verdict, other)
-            return verdict
-
-        return run
-
-    def _where_open(rows: ChosenRows, verdict: Value, other: Run) -> Value:
-        opened = truth(pc.not_equal(verdict, pa.scalar(ends)).fill_null(True))
-        if not opened.any():
-            return verdict
-        chosen = rows.choose(opened)
-        if chosen is rows:
-            return function(verdict, other(rows))
-        mask = pa.array(opened)
-        met = function(verdict.filter(mask), chosen.whole(other(chosen)))
-        return pc.replace_with_mask(verdict, mask, met)
-
-    return made
-
-
-_CHOOSING: Final[dict[str, Callable[..., Run]]] = {
-    "case": _case,
-    "if": _case,
-    "coalesce": _coalesce,
-    "and": _joined(pc.and_kleene, ends=False),
-    "or": _joined(pc.or_kleene, ends=True),
-}
 
 
 # -- constants

@@ -23,7 +23,7 @@ from typing import Final
 
 from everview.errors import EverviewError, TypeMismatch
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal, Now
-from everview.scalars.kinds import DAY, DAY_TIME
+from everview.scalars.kinds import DAY, DAY_TIME, MICROS
 from everview.types import BIGINT, DATE, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
 
 UTC: Final = "UTC"
@@ -125,6 +125,8 @@ def _moved_by_time(call: Call) -> Expression:
     if call.type != TIMESTAMP:
         return call
     moment, span = call.arguments
+    if isinstance(span, Literal) and span.value is not None and abs(span.value) < MICROS["day"]:
+        return call
     days = Cast(Cast(span, DAY), DAY_TIME)
     rest = Call("subtract_intervals", (span, days), DAY_TIME, span.nullable)
     there = _instant(replace(call, arguments=(_clock(moment), days)))

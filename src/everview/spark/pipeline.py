@@ -53,6 +53,7 @@ from everview.spark.sinks import sink_of
 from everview.spark.state import EngineOptions, PipelineState
 from everview.spark.streaming import Streaming
 from everview.spark.verifying import verified
+from everview.spark.zones import require_zone, zone_of_session
 from everview.types import Schema, unknown_name
 from everview.verify import Verdict
 from everview.zset.batch import Batch
@@ -100,7 +101,8 @@ class Pipeline(Closing):
         ``place`` forces where ticks run; ``bad_rows`` says whether a row that cannot be taken fails its batch or is
         set aside; by default it fails it, unless it is text in files that Spark could not read. Of older epochs,
         ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
-        ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`.
+        ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`. Views mean by text without a
+        time zone, by days and by hours what they mean in the session: its ``spark.sql.session.timeZone`` is kept.
         """
         _one_of("place", place, get_args(Place))
         if bad_rows is not None:
@@ -113,13 +115,14 @@ class Pipeline(Closing):
         self.path = root.path
         self.circuit = Circuit() if circuit is None else circuit
         self._keep_epochs = keep_epochs
-        self._definitions = PipelineDefinitions(self.circuit, given=circuit is not None)
+        self._zone = zone_of_session(spark)
+        self._definitions = PipelineDefinitions(self.circuit, given=circuit is not None, zone=self._zone)
         self._sources, self._queries = self._definitions.sources, self._definitions.queries
         self._sinks = self._definitions.sinks
         self._claims = Claims(spark, root.notes)
         self._delivery = Delivery(spark, root.path, root.notes, self._sinks, self._claims)
         self._lock = ProcessLock("the pipeline")  # one epoch at a time
-        options = EngineOptions(Placement(place), shards, partitions, check_functions, loops)
+        options = EngineOptions(Placement(place), shards, partitions, check_functions, loops, self._zone)
         self._state = PipelineState(spark, root, self._definitions, self._delivery, options)
         self._epochs = PipelineEpochs(
             spark,
@@ -285,6 +288,7 @@ class Pipeline(Closing):
     def _defining(self) -> Generator[None]:
         """A block that changes definitions: all of it counts, at once if the pipeline is at work, or nothing."""
         with self._lock:
+            require_zone(self.spark, self._zone)
             back = self._definitions.mark()
             try:
                 yield
@@ -454,6 +458,7 @@ class Pipeline(Closing):
         Views in SQL are computed by plain Spark SQL, as far as that can express them; the others by the oracle.
         """
         with self._lock:
+            require_zone(self.spark, self._zone)
             engine = self._state.engine()
             return verified(self.spark, engine, self._definitions, views, self.view, self._tables)
 

@@ -27,6 +27,7 @@ from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
+from everview.scalars.session_zone import UTC
 from everview.types import Schema, unknown_name
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch
@@ -53,6 +54,11 @@ class ReadTables(Tables):
     """The relations of a pipeline, and which of them were asked for."""
 
     read: tuple[str, ...] = ()
+    zone: str = UTC
+
+    @property
+    def timezone(self) -> str:
+        return self.zone
 
     def relation(self, name: str) -> Schema | Plan:
         self.read = (*self.read, name)
@@ -62,8 +68,9 @@ class ReadTables(Tables):
 class Queries:
     """The views that were defined by texts, in order."""
 
-    def __init__(self, circuit: Circuit) -> None:
-        self._circuit = circuit
+    def __init__(self, circuit: Circuit, zone: str = UTC) -> None:
+        """``zone`` is the time zone in which texts are read."""
+        self._circuit, self._zone = circuit, zone
         self._views: dict[str, WrittenView] = {}
         self.fluent: dict[str, QueryPart] = {}  # how the rows of fluent queries are put together
         self._streams: dict[str, Stream] = {}
@@ -239,7 +246,9 @@ class Queries:
         """
         carried = carried or {}
         sets = [name for name, view in self._views.items() if view.named.is_set]
-        return ReadTables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
+        known = ReadTables(self.relations() | dict(carried), keys=keys, sets=[*sets, *carried], what="source or view")
+        known.zone = self._zone
+        return known
 
     def relations(self) -> dict[str, Schema | Plan]:
         """The relations that a text may read: columns of sources and of kept views, and plans of plain views."""

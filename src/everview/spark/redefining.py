@@ -17,10 +17,10 @@ from everview.spark.sinks import SinkSpec
 class PipelineDefinitions:
     """What a pipeline consists of; `mark` before a change gives the way back."""
 
-    def __init__(self, circuit: Circuit, *, given: bool) -> None:
+    def __init__(self, circuit: Circuit, *, given: bool, zone: str) -> None:
         self.workshop = circuit  # where streams are built; it may have nodes of views that are gone
         self.sources = BoundSources(circuit, given=given)
-        self.queries = Queries(circuit)
+        self.queries = Queries(circuit, zone)
         self.sinks: list[SinkSpec] = []
         self._dropped = False
 

@@ -12,12 +12,14 @@ from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.evolving import StoredState, planned_turn
 from everview.runtimes.spark.placement import Placement
+from everview.scalars.session_zone import UTC
 from everview.spark.bound import fed
 from everview.spark.change import PlannedChange, nothing_planned, planned_change, sink_refusals
 from everview.spark.delivery import Delivery
 from everview.spark.places import CheckpointPlace
 from everview.spark.position import Position, query_of
 from everview.spark.redefining import PipelineDefinitions
+from everview.spark.zones import require_same_zone
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class EngineOptions:
     partitions: int | None
     check_functions: bool
     loops: LoopBounds | None
+    zone: str = UTC
 
 
 class PipelineState:
@@ -151,6 +154,7 @@ class PipelineState:
                 hint="restore the state directory, or start both anew in an empty one",
             )
         options, shards = self._options, self._shards()
+        require_same_zone(options.zone, Engine.zone_of(str(self.path)))
         return Engine(
             self._spark,
             self._definitions.circuit,
@@ -164,6 +168,7 @@ class PipelineState:
             loops=options.loops,
             fed=fed,
             ready=self._ready,
+            zone=options.zone,
         )
 
     def _ready(self, plan: TurnPlan, stored: StoredState) -> None:

@@ -27,7 +27,7 @@ MOMENTS = [
 ]
 CLAUSES = [
     "SELECT count(*) AS n FROM t GROUP BY date_trunc('day', current_timestamp)",
-    "SELECT a FROM t WHERE ts > now() - INTERVAL 1 MONTH",
+    "SELECT a FROM t WHERE ts = now() - INTERVAL 1 MONTH",
     "SELECT a FROM t WHERE ts <> now()",
     "SELECT a FROM t WHERE sqrt(unix_timestamp()) > a",
     "SELECT t.a FROM t LEFT JOIN t AS u ON t.a = u.a AND t.ts < now()",

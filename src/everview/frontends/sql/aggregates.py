@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import percentiles
 from everview.frontends.sql.expressions import Site, condition, expression, handles
+from everview.frontends.sql.interval_casts import as_interval, in_smallest_units
 from everview.frontends.sql.unordered import group_key, refuse_unordered
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
@@ -36,6 +37,7 @@ class BoundAggregate:
     shares: tuple[float, ...] | None = None  # of percentiles that are asked for together, as an array
     nothing: bool = False  # whether an empty array is to be NULL
     flat: bool = False  # whether values were collected as arrays of one
+    counted: Type | None = None  # the interval whose smallest units are counted in the values
 
 
 Reader = Callable[[SqlCall, Site], BoundAggregate]
@@ -72,8 +74,9 @@ def typed(made: BoundAggregate) -> Expression:
         value = call("flatten", typed_call(made)) if made.flat else typed_call(made)
         return call("if", call("equal", call("size", value), literal(0)), Literal(None, value.type), value)
     if made.shares is None:
-        return typed_call(made)
-    each = [typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares]
+        return as_interval(typed_call(made), made.counted)
+    calls = (typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares)
+    each = [as_interval(one, made.counted) for one in calls]
     value = call("array", *each)
     return call("if", call("is_null", each[0]), Literal(None, value.type), value)
 
@@ -267,12 +270,16 @@ def _percentile(written: SqlCall, site: Site) -> BoundAggregate:
     asked = percentiles.read(written, _bound(written, site, 1, 3), ordering(written.order, site), site)
     arguments = (asked.value, Literal(asked.shares[0], DOUBLE))
     shares = asked.shares if asked.several else None
-    return BoundAggregate(asked.function, arguments, written.distinct, asked.order, shares=shares)
+    return BoundAggregate(
+        asked.function, arguments, written.distinct, asked.order, shares=shares, counted=asked.counted
+    )
 
 
 def _median(written: SqlCall, site: Site) -> BoundAggregate:
     (value,) = _bound(written, site, 1, 1)
-    return BoundAggregate("percentile_cont", (_number(written.name, value), Literal(0.5, DOUBLE)), written.distinct)
+    counted = value.type if value.type in INTERVALS else None
+    value = _number(written.name, value) if counted is None else in_smallest_units(value)
+    return BoundAggregate("percentile_cont", (value, Literal(0.5, DOUBLE)), written.distinct, counted=counted)
 
 
 def _mode(written: SqlCall, site: Site) -> BoundAggregate:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlError
-from everview.frontends.sql import comparisons, functions, subqueries, windows
+from everview.frontends.sql import comparisons, functions, own_syntax, subqueries, windows
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
@@ -48,7 +48,7 @@ else:
     show = Later("everview.frontends.sql.showing", "show")
 
 # Modules that say how kinds of expressions are bound.
-HANDLERS = (comparisons, functions, subqueries, windows)
+HANDLERS = (comparisons, functions, own_syntax, subqueries, windows)
 
 
 class With(Readable):

@@ -15,6 +15,7 @@ from sqlglot import exp
 from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
 from everview.frontends.sql.context import QueryContext
+from everview.frontends.sql.interval_casts import cast_by_units
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.parameters import parameter_name
 from everview.frontends.sql.pipes import Place
@@ -449,12 +450,14 @@ def _if(node: exp.If, site: Site) -> Expression:
 def _cast(node: exp.Cast, site: Site) -> Expression:
     type_ = types.type_of(node.to, site.context)
     inner = bare(node.this)
-    if isinstance(inner, exp.Literal) and inner.is_string and type_ in WRITTEN:
+    if isinstance(inner, exp.Literal) and inner.is_string and type_ in WRITTEN and not node.to.expressions:
         if not node.args.get("safe"):
             return types.moment(inner.this, type_, node, site.context)
         return types.read_moment(literal(inner.this), type_) or Literal(None, type_)
     value = expression(inner, site)
-    types.check_cast(node.to, value.type, site.context)
+    by_units = cast_by_units(node, value, type_, site.context)
+    if by_units is not None:
+        return by_units
     if is_integer(type_) and site.context.dialect in ROUNDING:
         value = _rounded(value)
     return cast(value, type_, try_=bool(node.args.get("safe")))

@@ -1,7 +1,7 @@
 """Percentiles as SQL writes them: the function, its argument, its shares and its direction.
 
 - ``percentile(x, p)``, ``percentile_cont(p) WITHIN GROUP (ORDER BY x)``, and DuckDB's ``quantile_cont(x, p)`` lie
-  between two values in proportion, and are a DOUBLE.
+  between two values in proportion, and are a DOUBLE, or an interval if the values are.
 - ``percentile_disc(p) WITHIN GROUP (ORDER BY x)`` is a value of the data; in Spark as a DOUBLE.
 - ``percentile_approx(x, p[, accuracy])``, and DuckDB's ``quantile(x, p)`` and ``quantile_disc(x, p)``, are a value of
   the data in its own type.
@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site
+from everview.frontends.sql.interval_casts import in_smallest_units
 from everview.frontends.sql.written import NAMES, SqlCall
 from everview.operators.aggregate.registry import AggregateFunction
 from everview.plan.typing import coerced, implicit, is_number
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Order
 from everview.scalars.kinds import VOID
-from everview.types import BOOLEAN, DOUBLE, STRING
+from everview.types import BOOLEAN, DOUBLE, INTERVALS, STRING, Type
 
 WITHIN = ("percentile_cont", "percentile_disc")
 APPROXIMATE = ("percentile_approx", "approx_percentile", "approx_quantile")
@@ -37,6 +38,7 @@ class Percentiles:
     shares: tuple[float, ...]
     several: bool
     order: Order = ()
+    counted: Type | None = None  # the interval whose smallest units are counted in the values
 
 
 def read(written: SqlCall, bound: list[Expression], order: Order, site: Site) -> Percentiles:
@@ -50,10 +52,11 @@ def read(written: SqlCall, bound: list[Expression], order: Order, site: Site) ->
     else:
         value, share, *rest = _plain(written, bound, site)
     _check_rest(name, rest, written, site)
-    value = _value(line, value, written, site)
+    counted = value.type if value.type in INTERVALS and line.takes != "anything" else None
+    value = _value(line, value, written, site) if counted is None else in_smallest_units(value)
     shares, several = _shares(share, written, site)
     function = line.duckdb if line.duckdb and site.context.dialect != "spark" else line.name
-    return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends))
+    return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends), counted)
 
 
 def one_order(order: Order, written: SqlCall, site: Site) -> tuple[Expression, str]:

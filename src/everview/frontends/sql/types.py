@@ -101,7 +101,10 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
     if kind == D.MAP and len(inner) == 2:
         return MapType(*(type_of(part, context) for part in inner))
     simple = TYPES.get(kind)
-    if simple == TIME and [p.name for p in inner] == ["6"]:
+    if simple == TIME and len(inner) == 1 and inner[0].name in tuple("0123456"):
+        if inner[0].name != "6" and not isinstance(node.parent, exp.Cast):
+            hint = "write TIME, which has six, and CAST(x AS TIME(3)) where it is read"
+            raise context.unsupported(f"a column of TIME({inner[0].name})", node, hint)
         return TIME
     if simple is None or (inner and kind not in _LENGTHS):
         known = (
@@ -122,20 +125,6 @@ def interval_of(node: exp.DataType, context: QueryContext) -> tuple[str, Type]:
     if units not in SPANS:
         raise context.error(f"there is no INTERVAL {units[:40]}", node, f"there are {', '.join(SPANS)}")
     return units, SPANS[units]
-
-
-# Units to which intervals are cast without a loss, or to days; others would cut off, which their columns do not.
-CAST_UNITS = ("YEAR TO MONTH", "DAY TO SECOND", "DAY", "MONTH", "SECOND")
-
-
-def check_cast(node: exp.DataType, value: Type, context: QueryContext) -> None:
-    """Refuse a cast to an interval whose units are finer or coarser than those of a type."""
-    if not isinstance(node.this, exp.Interval):
-        return
-    units, _ = interval_of(node, context)
-    if units not in CAST_UNITS[:3] and (units not in CAST_UNITS or value == STRING):
-        hint = "cast to INTERVAL YEAR TO MONTH, INTERVAL DAY or INTERVAL DAY TO SECOND"
-        raise context.unsupported(f"a cast of {value} to INTERVAL {units}", node, hint)
 
 
 def constant(node: exp.Literal, context: QueryContext) -> Expression:

@@ -63,6 +63,7 @@ class Durable:
         self.store = store
         self._lazy = lazy
         self._says = contents(program)
+        self._besides: Says = {}  # what else the store is to say of itself
         self._shards = program.shards
         self._agreed: Says = {}  # what the store said of itself when all of `_says` was in it
         self._untidy = self._slices = 0  # bytes and slices appended since merges were written
@@ -139,7 +140,7 @@ class Durable:
         """
         self.recover()
         appends = [*_appends(pushed), *interned.appended(dictionary.export(mark), self.divisions)]
-        meta = {**contents(program), **says}
+        meta = {**contents(program), **self._besides, **says}
         again = [key for key in self.store.manifest.slices if key[0] in program.fingerprint and key[0] not in held]
         gone = [Replace(*key, tuple(e.id for e in self.store.manifest.slices[key]), None) for key in again]
         replaces = [*gone, *note.replaces]
@@ -152,6 +153,10 @@ class Durable:
         self.recover()
         meta = {**contents(program), interned.DIVIDED: self.divisions}
         self.store.commit(epoch, replaces=edits, meta=meta, plan=fingerprints(program))
+
+    def also_say(self, says: Says) -> None:
+        """Let the store say something else of itself from the next commit on."""
+        self._besides, self._agreed = {**self._besides, **says}, {}
 
     def turned(self, program: Program) -> None:
         """Finish a `turn`: from now on this is the state of that program."""
@@ -210,7 +215,7 @@ class Durable:
         known = self.store.meta
         if known is self._agreed:
             return None
-        unsaid = {key: value for key, value in self._says.items() if known.get(key) != value}
+        unsaid = {key: value for key, value in {**self._says, **self._besides}.items() if known.get(key) != value}
         if not unsaid:
             self._agreed = known
         return unsaid

@@ -55,6 +55,7 @@ from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, e
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
+from everview.scalars.session_zone import UTC
 from everview.traces.store import Policy, Replace, Store
 from everview.zset.batch import Batch
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
 MADE = 64 << 20  # bytes of batches that the driver makes before it lets go of them
 ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
+ZONE = "timezone"  # under which a state says which time zone its views were made in, unless that is UTC
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
@@ -98,11 +100,12 @@ class Engine(Closing):
         loops: LoopBounds | None = None,
         fed: Fed = nothing_fed,
         ready: Ready = always_ready,
+        zone: str = UTC,
     ) -> None:
         """``delivered`` names the views whose last change is kept, for sinks.
 
         A state of another circuit is turned to this one's: ``fed`` says from its offsets which sources it has read, and
-        ``ready`` is called before.
+        ``ready`` is called before. The state says which time ``zone`` its views were made in.
         """
         self.spark = spark
         self.placement = placement
@@ -120,6 +123,8 @@ class Engine(Closing):
         )
         assert self.run.durable is not None, "a pipeline has a state directory"
         self.durable: Durable = self.run.durable
+        if zone != UTC:
+            self.durable.also_say({ZONE: zone})
         self.path = self.store.address
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
@@ -138,6 +143,15 @@ class Engine(Closing):
             return None
         with Store.attach(path) as state:
             return state.manifest.meta.get("shards")
+
+    @staticmethod
+    def zone_of(path: str) -> str | None:
+        """The time zone that the views of a state were made in; None if there are none yet."""
+        if not Store.exists(path):
+            return None
+        with Store.attach(path) as state:
+            meta = state.manifest.meta
+            return meta.get(ZONE, UTC) if "shards" in meta else None
 
     @staticmethod
     def is_split(path: str) -> bool:

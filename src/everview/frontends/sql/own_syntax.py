@@ -1,0 +1,118 @@
+"""Functions in syntax of their own: ``EXTRACT(YEAR FROM t)``, ``TRIM(LEADING 'x' FROM s)``, ``a[0]``, ``j ->> 'a'``."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.functions import part
+from everview.frontends.sql.subqueries import array_of
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import Expression, Literal
+from everview.types import MapType
+
+
+@handles(exp.Extract, args="this expression")
+def _extract(node: exp.Extract, site: Site) -> Expression:
+    return part(node.this.name, expression(node.expression, site), node, site)
+
+
+@handles(exp.Substring, args="this start length")
+def _substring(node: exp.Substring, site: Site) -> Expression:
+    parts = [node.this, node.args.get("start"), node.args.get("length")]
+    return call("substring", *(expression(p, site) for p in parts if p is not None))
+
+
+@handles(exp.Trim, args="this expression position")
+def _trim(node: exp.Trim, site: Site) -> Expression:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
+    parts = [p for p in (node.this, node.args.get("expression")) if p is not None]
+    return call(name, *(expression(p, site) for p in parts))
+
+
+@handles(exp.StrPosition, args="this substr position")
+def _position(node: exp.StrPosition, site: Site) -> Expression:
+    parts = [node.args["substr"], node.this, node.args.get("position")]
+    return call("locate", *(expression(p, site) for p in parts if p is not None))
+
+
+@handles(exp.Overlay, args="this expression from_ for_")
+def _overlay(node: exp.Overlay, site: Site) -> Expression:
+    parts = [node.this, node.expression, node.args.get("from_"), node.args.get("for_")]
+    return call("overlay", *(expression(p, site) for p in parts if p is not None))
+
+
+@handles(exp.Ceil, exp.Floor, args="this decimals")
+def _rounded(node: exp.Expr, site: Site) -> Expression:
+    parts = [p for p in (node.this, node.args.get("decimals")) if p is not None]
+    return call("ceil" if isinstance(node, exp.Ceil) else "floor", *(expression(p, site) for p in parts))
+
+
+@handles(exp.Coalesce, args="this expressions is_nvl is_null")
+def _coalesce(node: exp.Coalesce, site: Site) -> Expression:
+    return call("coalesce", *(expression(p, site) for p in (node.this, *node.expressions)))
+
+
+@handles(exp.Chr, args="expressions")
+def _character(node: exp.Chr, site: Site) -> Expression:
+    return call("chr", *(expression(p, site) for p in node.expressions))
+
+
+@handles(exp.Array, args="expressions bracket_notation value_constructor")
+def _array(node: exp.Array, site: Site) -> Expression:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Select | exp.SetOperation):
+        return array_of(node.expressions[0], site)
+    return call("array", *(expression(p, site) for p in node.expressions))
+
+
+@handles(exp.Bracket, args="this expressions offset safe")
+def _element(node: exp.Bracket, site: Site) -> Expression:
+    """``a[0]`` is the first; sqlglot has counted so for every dialect."""
+    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
+        raise site.context.unsupported("a slice of an array", node)
+    index = expression(node.expressions[0], site)
+    value = expression(node.this, site)
+    if isinstance(value.type, MapType):
+        return call("element_at", value, _key(index, node))
+    if isinstance(index, Literal) and isinstance(index.value, str):
+        return call("get_field", value, index)
+    one = literal(1)
+    known = index.value if isinstance(index, Literal) else None
+    place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
+    name = "element_at" if site.context.dialect == "spark" else "try_element_at"
+    return call(name, value, place)
+
+
+def _key(index: Expression, node: exp.Bracket) -> Expression:
+    """The key as written: sqlglot shifts integers in brackets to count from 0, which is undone here."""
+    offset = node.args.get("offset")
+    if isinstance(index, Literal) and type(index.value) is int and offset:
+        return literal(index.value + offset)
+    return index
+
+
+@handles(exp.ToMap)
+def _written_map(node: exp.ToMap, site: Site) -> Expression:
+    """``MAP {'a': 1}`` of DuckDB."""
+    if not isinstance(node.this, exp.Struct):
+        raise site.context.unsupported(f"the map {node.sql('duckdb')[:60]}", node, "write MAP {'a': 1}")
+    pairs = [(part.this, part.expression) for part in node.this.expressions]
+    return call("map", *(expression(part, site) for pair in pairs for part in pair))
+
+
+@handles(exp.JSONExtract, exp.JSONExtractScalar, args="*")
+def _json_part(node: exp.Expr, site: Site) -> Expression:
+    """``j -> 'a'``, which is JSON, and ``j ->> 'a'``, which is text."""
+    if not isinstance(node.expression, (exp.JSONPath, exp.Literal)):
+        raise site.context.unsupported("a path that is no literal", node, "write it as in j -> '$.a[0]'")
+    path = (
+        node.expression.sql("spark").strip("'") if isinstance(node.expression, exp.JSONPath) else node.expression.name
+    )
+    name = "get_json_object" if isinstance(node, exp.JSONExtractScalar) else "json_part"
+    return call(name, expression(node.this, site), literal(path))
+
+
+@handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")
+def _extreme(node: exp.Expr, site: Site) -> Expression:
+    name = "greatest" if isinstance(node, exp.Greatest) else "least"
+    return call(name, *(expression(p, site) for p in (node.this, *node.expressions)))

@@ -78,7 +78,13 @@ def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
                     hint="declare it once, or the same way",
                 )
             known = old or new
-            declared[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
+            declared[new.name] = replace(
+                new,
+                input=known.input or new.input,
+                output=known.output or new.output,
+                choice=new.choice if known.choice is None else known.choice,
+                limit=new.limit if known.limit is None else known.limit,
+            )
     return declared
 
 

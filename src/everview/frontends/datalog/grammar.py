@@ -17,7 +17,7 @@ from everview.operators.aggregate.registry import aggregates_of
 GRAMMAR: Final = r"""
 start: _entry*
 _entry: clause | subsumption | declaration | type | symbols | numbers | directive | component | init | override
-      | functor | extern | plan | include | pragma
+      | functor | extern | plan | pragma
 
 clause: conjunction [":-" disjunction] "."
 subsumption: call "<=" call [":-" disjunction] "."
@@ -85,7 +85,6 @@ extern: ".extern" "fn" NAME "(" [attribute ("," attribute)*] ")" "->" NAME
 _shown: attribute | NAME
 plan: ".plan" INTEGER ":" order ("," INTEGER ":" order)*
 order: "(" [INTEGER ("," INTEGER)*] ")"
-include: ".include" STRING
 pragma: ".pragma" STRING [STRING]
 
 COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, Final
 
 from lark import Token, Transformer
 
+from everview.frontends.datalog.including import IncludedLines
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
@@ -51,8 +53,11 @@ from everview.frontends.rules.texts import unescaped
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
 
 
+LINES: Final = ContextVar("LINES", default=IncludedLines())  # of the text that is being read
+
+
 def place_of(token: Token) -> TextPlace:
-    return TextPlace(token.line or 0, token.column or 0)
+    return LINES.get().place(token.line or 0, token.column or 0)
 
 
 def _arguments(parts: list[Any]) -> tuple[Any, ...]:
@@ -180,18 +185,18 @@ class DatalogReading(Transformer[Token, Any]):
         attributes = tuple(p for p in parts if isinstance(p, tuple))
         said = [p for p in parts if isinstance(p, list)]
         qualifiers = tuple(names[0] for names in said)
-        choices = tuple(name for names in said for name in names[1:])
+        choices = tuple(domain for names in said for domain in names[1:])
         return RelationDeclared(names, attributes, qualifiers, place_of(parts[0]), choices)
 
     def attribute(self, parts: list[Token]) -> tuple[str, str]:
         return str(parts[0]), str(parts[1])
 
-    def qualifier(self, parts: list[Any]) -> list[str]:
-        """The word, and the attributes that a choice-domain names."""
-        return [str(parts[0]), *(name for names in parts[1:] for name in names)]
+    def qualifier(self, parts: list[Any]) -> list[Any]:
+        """The word, and the domains that a choice-domain names."""
+        return [str(parts[0]), *parts[1:]]
 
-    def choice(self, parts: list[Token]) -> list[str]:
-        return [str(part) for part in parts]
+    def choice(self, parts: list[Token]) -> tuple[str, ...]:
+        return tuple(map(str, parts))
 
     def type(self, parts: list[Any]) -> TypeDefined:
         name, (kind, found) = parts
@@ -246,10 +251,6 @@ class DatalogReading(Transformer[Token, Any]):
         )
 
     extern = functor
-
-    def include(self, parts: list[Token]) -> Part:
-        hint = "give the text of the file: rules can be added in several calls"
-        raise refused(f".include {parts[0]} reads another file", place_of(parts[0]), hint)
 
     def pragma(self, _: list[Any]) -> None:
         return None

@@ -37,7 +37,7 @@ class RelationDeclared:
     attributes: tuple[tuple[str, str], ...]
     qualifiers: tuple[str, ...]
     place: TextPlace
-    choices: tuple[str, ...] = ()  # the attributes that a choice-domain names
+    choices: tuple[tuple[str, ...], ...] = ()  # the attributes of each domain that a choice-domain names
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,14 @@ Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True)
 class TextPlace:
-    """The line and the column of something in its text, from 1; values at different places are equal."""
+    """The line and the column of something in its text, from 1, and the file if the text includes one.
+
+    Values at different places are equal.
+    """
 
     line: int = 0
     column: int = 0
+    file: str = ""
 
 
 NOWHERE = TextPlace()
@@ -229,6 +233,8 @@ class Declaration:
     output: bool = False
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
     unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
+    choice: tuple[int, ...] | None = None  # the columns of which each value has one row
+    limit: int | None = None  # the number of rows at which its recursion stops
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,8 @@ def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
                     f"{new.name} is declared as ({old.schema}) and as ({new.schema})",
                     hint="declare it once, or the same way",
                 )
+            if old is not None and (old.kinds, old.types) != (new.kinds, new.types):
+                raise DatalogError(f"{new.name} is declared with other types", hint="declare it once, or the same way")
             known = old or new
             declared[new.name] = replace(
                 new,

@@ -53,7 +53,7 @@ def program_of(text: str, dialect: str) -> RuleProgram:
 
 
 def whole_text(text: str, dialect: str, folder: Path | None = None) -> str:
-    """The text with all files that it includes, by paths relative to a folder: the current one unless another is given."""
+    """The text with all files that it includes; their paths are relative to a folder, or to the current one."""
     if dialect != SOUFFLE:
         return require_text(text)
     from everview.frontends.datalog.including import with_includes

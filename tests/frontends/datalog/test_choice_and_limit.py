@@ -134,7 +134,7 @@ def test_a_choice_of_one_row_without_other_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        (".decl p(a: number, b: number) choice-domain a, b p(1, 2).", "one row for each value of (a) and (b)", "second"),
+        (".decl p(a: number, b: number) choice-domain a, b p(1, 2).", "each value of (a) and (b)", "second"),
         (".decl p(a: number) choice-domain z p(1).", "choice-domain names z", "columns are a"),
         (".decl p(a: number, b: number) choice-domain a .input p p(1, 2).", "p is .input", "let another relation"),
         (".decl p(a: number, b: number) choice-domain a", "no rules here", "in the text of the rules"),

@@ -10,7 +10,7 @@ path(x, y) :- (edge(x, y) ; path(x, z), edge(z, y)).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
@@ -45,17 +45,20 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import Types
 from everview.frontends.datalog.witnesses import with_witnesses
-from everview.frontends.rules.faults import placed
+from everview.frontends.rules import faults
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
 from everview.frontends.rules.program import (
     BodyLiteral,
     Declaration,
     Either,
+    RecordKind,
     Rule,
     RuleAtom,
     RuleProgram,
     RuleVariable,
+    TermKind,
+    TermName,
     TextPlace,
     Wildcard,
 )
@@ -113,7 +116,10 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
                 raise refused(f"relation {full} is declared twice", part.place, "declare it once")
             given, shown = "input" in part.qualifiers, bool({"output", "printsize"}.intersection(part.qualifiers))
             signs, choice = _unsigned(placed, part, types), _choice(part)
-            found[full] = Declaration(full, schema, given, shown, part.place, signs, choice)
+            kinds = _kinds(placed, part, types)
+            found[full] = Declaration(
+                full, schema, given, shown, part.place, signs, choice, kinds=kinds, types=types.terms_of(kinds)
+            )
     return _with_directives(parts, found)
 
 
@@ -123,7 +129,8 @@ def _given(placed: ScopedPart) -> TypeDefined:
     assert isinstance(part, TypeDefined)
     alternatives = tuple(placed.given.get(n, n) for n in part.alternatives)
     fields = None if part.fields is None else tuple((n, placed.given.get(t, t)) for n, t in part.fields)
-    return replace(part, alternatives=alternatives, fields=fields)
+    branches = tuple((b, tuple((n, placed.given.get(t, t)) for n, t in inner)) for b, inner in part.branches)
+    return replace(part, alternatives=alternatives, fields=fields, branches=branches)
 
 
 def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
@@ -139,6 +146,13 @@ def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
 def _unsigned(placed: ScopedPart, part: RelationDeclared, types: Types) -> frozenset[int]:
     names = enumerate(placed.given.get(of, of) for _, of in part.attributes)
     return frozenset(at for at, name in names if types.is_unsigned(name, placed.scope))
+
+
+def _kinds(placed: ScopedPart, part: RelationDeclared, types: Types) -> tuple[TermKind, ...]:
+    """The kinds of a relation's columns, if some of them hold values that are kept as text."""
+    names = (placed.given.get(of, of) for _, of in part.attributes)
+    kinds = tuple(types.kind(name, placed.scope, part.place) for name in names)
+    return kinds if any(isinstance(kind, TermName | RecordKind) for kind in kinds) else ()
 
 
 def _choice(part: RelationDeclared) -> tuple[int, ...] | None:
@@ -251,7 +265,7 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
 def _line(text: str, place: TextPlace) -> str:
     """The place, and its line with a caret below."""
     line = text.split("\n")[place.line - 1]
-    where = placed("", lines_of(text).place(place.line, place.column))
+    where = faults.placed("", lines_of(text).place(place.line, place.column))
     return f"{where}:\n    {line}\n    {' ' * (place.column - 1)}^"
 
 

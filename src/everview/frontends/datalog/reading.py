@@ -35,10 +35,13 @@ from everview.frontends.datalog.wording import (
     term,
 )
 from everview.frontends.rules.program import (
+    BRANCH,
+    NIL,
     AggregateTerm,
     BodyLiteral,
     Constant,
     Constraint,
+    Constructor,
     Either,
     Functor,
     RuleAtom,
@@ -53,11 +56,12 @@ from everview.frontends.rules.texts import unescaped
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
 
 
-LINES: Final = ContextVar("LINES", default=IncludedLines())  # of the text that is being read
+LINES: Final = ContextVar[IncludedLines | None]("LINES", default=None)  # of the text that is being read
 
 
 def place_of(token: Token) -> TextPlace:
-    return LINES.get().place(token.line or 0, token.column or 0)
+    lines = LINES.get() or IncludedLines()
+    return lines.place(token.line or 0, token.column or 0)
 
 
 def _arguments(parts: list[Any]) -> tuple[Any, ...]:
@@ -158,9 +162,12 @@ class DatalogReading(Transformer[Token, Any]):
         found = str(parts[0])
         if found in WORDS:
             return Constant(WORDS[found])
-        if found == "nil":
-            raise refused("nil is no record", place_of(parts[0]), "records are never nil: leave the comparison out")
+        if found == NIL:
+            return Constructor(NIL, ())
         return RuleVariable(found)
+
+    def constructed(self, parts: list[Any]) -> Constructor:
+        return Constructor(str(parts[0]), tuple(map(term, _arguments(parts[1:]))))
 
     def number(self, parts: list[Token]) -> Constant:
         return Constant(int(parts[0].rstrip("u"), 0) if parts[0][:2] in ("0x", "0b") else int(parts[0].rstrip("u")))
@@ -200,8 +207,8 @@ class DatalogReading(Transformer[Token, Any]):
 
     def type(self, parts: list[Any]) -> TypeDefined:
         name, (kind, found) = parts
-        alternatives, fields = (found, None) if kind == "one of" else ((), found)
-        return TypeDefined(str(name), alternatives, fields, place_of(name))
+        given: dict[str, Any] = {"one of": (), "record": None, "branches": ()} | {kind: found}
+        return TypeDefined(str(name), given["one of"], given["record"], place_of(name), given["branches"])
 
     def symbols(self, parts: list[Token]) -> TypeDefined:
         return TypeDefined(str(parts[0]), ("symbol",), None, place_of(parts[0]))
@@ -211,6 +218,12 @@ class DatalogReading(Transformer[Token, Any]):
 
     def alternatives(self, parts: list[Token]) -> tuple[str, tuple[str, ...]]:
         return "one of", tuple(map(str, parts))
+
+    def branches(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return "branches", tuple(parts)
+
+    def branch(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return f"{BRANCH}{parts[0]}", _arguments(parts[1:])
 
     def fields(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
         return "record", _arguments(parts)

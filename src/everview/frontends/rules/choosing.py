@@ -1,9 +1,9 @@
 """Choices: relations that keep one row for each value of their key columns.
 
-``.decl st(v: symbol, u: symbol) choice-domain u`` is Soufflé's: there is one ``v`` for each ``u``. Soufflé keeps the row
-that comes first, which depends on how it computes. Here it is, of all rows with one key, the one derived in the fewest
-steps, and of several such rows the least in the order of the columns. So what is kept follows from the rows that are
-read, and changes with them.
+``.decl st(v: symbol, u: symbol) choice-domain u`` is Soufflé's: there is one ``v`` for each ``u``. Soufflé keeps the
+row that comes first, which depends on how it computes. Here it is, of all rows with one key, the one derived in the
+fewest steps, and of several such rows the least in the order of the columns. So what is kept follows from the rows that
+are read, and changes with them.
 
 A row has 0 steps if the body of its rule reads no relation of its own recursive group, and otherwise one more than
 the greatest number of steps of the rows of the group that it is derived from. A row rests only on rows of fewer steps,

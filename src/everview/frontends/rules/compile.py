@@ -55,6 +55,8 @@ from everview.frontends.rules.relations import given_name
 from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
+from everview.frontends.rules.term_kinds import with_kinds
+from everview.frontends.rules.term_texts import checked
 from everview.frontends.rules.walk import RulePart, literals, rebuilt_rule, rewritten
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Readable
@@ -121,7 +123,7 @@ def columns_of(program: RuleProgram, known: Readable) -> dict[str, Schema]:
 
 class _Compiling:
     def __init__(self, program: RuleProgram, known: Readable, identify: Identify | None, *, inline: bool) -> None:
-        program = with_signs(program)
+        program = with_signs(with_kinds(program))
         self.known = known
         self.identify = identify
         self.inline = inline
@@ -322,15 +324,17 @@ class _Compiling:
         said = self._said(name)
         if not self._is_given(name) or said is None:
             return []
-        return [given_rows(self._without_sign(name, Scan(given_name(name), said)), schema)]
+        return [given_rows(self._checked_rows(name, Scan(given_name(name), said)), schema)]
 
-    def _without_sign(self, name: str, plan: Plan) -> Plan:
-        """The rows that a relation is given, with a check that unsigned columns hold no negative number."""
-        places = self.declared[name].unsigned if name in self.declared else ()
-        if not places:
+    def _checked_rows(self, name: str, plan: Plan) -> Plan:
+        """The rows that a relation is given, checked: unsigned columns hold no negative number, and terms are such."""
+        declared = self.declared.get(name)
+        if declared is None or not (declared.unsigned or declared.kinds):
             return plan
-        columns = tuple(unsigned(c) if at in places else c for at, c in enumerate(plan.columns))
-        return Project(plan, columns, plan.schema.names)
+        columns = [unsigned(c) if at in declared.unsigned else c for at, c in enumerate(plan.columns)]
+        if declared.kinds:
+            columns = [checked(c, kind, declared.types) for c, kind in zip(columns, declared.kinds, strict=True)]
+        return Project(plan, tuple(columns), plan.schema.names)
 
     # -- relations
 
@@ -363,10 +367,11 @@ class _Compiling:
 
     def _scan(self, name: str) -> Plan:
         if name not in self._names:  # declared, and given from outside
-            return Distinct(self._without_sign(name, Scan(name, self.declared[name].schema)))
+            return Distinct(self._checked_rows(name, Scan(name, self.declared[name].schema)))
         found = self.known.relation(name)
-        plan = self._without_sign(name, Scan(name, found) if isinstance(found, Schema) else found)
-        return plan if self.known.is_set(name) else Distinct(plan)
+        plan = self._checked_rows(name, Scan(name, found) if isinstance(found, Schema) else found)
+        is_set = self.known.is_set(name) and not (name in self.declared and self.declared[name].kinds)
+        return plan if is_set else Distinct(plan)  # two texts may be written for one term
 
 
 def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:

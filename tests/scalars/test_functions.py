@@ -54,6 +54,7 @@ JSONS = (
     '{"a": 01}', '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
 )  # fmt: skip
 TERMS = ("nil", '$A(1, "b, c")', "[$A( 2,d e), [ $Z(), nil]]", "$Z", "[1", "")
+WRITTEN = ("nil", '$A(1, "b, c")', '[$A(2, "d\\"]e"), [$Z, nil]]', "$Z", "[$Z, nil]", "")
 TERM_TYPE = (
     '{"root": "L", "types": {"L": {"[]": ["@E", "@L"], "nil": []}, "E": {"$A": ["BIGINT", "STRING"], "$Z": []}}}'
 )
@@ -227,7 +228,7 @@ TRIED: dict[str, Tried] = {
     "bitmap_of": [(parse_type("array<smallint>"),), (A,), (parse_type("array<bigint>"),)],
     **each(("bitmap_or_of", "bitmap_and_of"), [(parse_type("array<binary>"),)]),
     "term_quoted": [(T,), ('a"\n\\b',)],
-    "term_part": [(text, name, place, "none") for text in TERMS for name in ("[]", "$A") for place in (0, 1)],
+    "term_part": [(text, name, place, "none") for text in WRITTEN for name in ("[]", "$A") for place in (0, 1)],
     "term_checked": [(text, TERM_TYPE) for text in TERMS],
     "json_member": [(text, name) for text in JSONS for name in ("a", "b", "a b")],
     "from_csv": [

@@ -1,8 +1,8 @@
 """Kinds of terms: which type each constructor, record and ``nil`` of a rule is of.
 
 ``$Num(x)`` belongs to the type that has such a branch, and ``[x, y]`` and ``nil`` to the type of the column, variable
-or field that they stand for. The kinds of columns are those declared; a column that is not declared has the kind of what
-its rules give. Constructors are given the kinds of their arguments, by which they are written as text and read again.
+or field that they stand for. The kinds of columns are those declared; a column that is not declared has the kind of
+what its rules give. Constructors are given the kinds of their arguments, by which they are written as text and read again.
 
 >>> from everview.frontends.datalog.parse import parse
 >>> text = ".type L = [head: number, tail: L] .decl l(x: L) l(nil). l([1, x]) :- l(x). s(y) :- l([_, y])."

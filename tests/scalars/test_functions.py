@@ -53,6 +53,11 @@ JSONS = (
     '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"',
     '{"a": 01}', '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
 )  # fmt: skip
+TERMS = ("nil", '$A(1, "b, c")', "[$A( 2,d e), [ $Z(), nil]]", "$Z", "[1", "")
+WRITTEN = ("nil", '$A(1, "b, c")', '[$A(2, "d\\"]e"), [$Z, nil]]', "$Z", "[$Z, nil]", "")
+TERM_TYPE = (
+    '{"root": "L", "types": {"L": {"[]": ["@E", "@L"], "nil": []}, "E": {"$A": ["BIGINT", "STRING"], "$Z": []}}}'
+)
 URLS: Tried = [
     (url, part)
     for url in ("http://u:p@ex.org:80/a/b?k=1&x=%20#r", "mailto:a@b.c", "//h/p", "a b", "?q", "http://1.2.3.4", "x:")
@@ -222,6 +227,9 @@ TRIED: dict[str, Tried] = {
     "raise_error": [("x",), (T,)],
     "bitmap_of": [(parse_type("array<smallint>"),), (A,), (parse_type("array<bigint>"),)],
     **each(("bitmap_or_of", "bitmap_and_of"), [(parse_type("array<binary>"),)]),
+    "term_quoted": [(T,), ('a"\n\\b',)],
+    "term_part": [(text, name, place, "none") for text in WRITTEN for name in ("[]", "$A") for place in (0, 1)],
+    "term_checked": [(text, TERM_TYPE) for text in TERMS],
     "json_member": [(text, name) for text in JSONS for name in ("a", "b", "a b")],
     "from_csv": [
         (text, "a INT, b STRING, c DOUBLE")

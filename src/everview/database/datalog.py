@@ -28,7 +28,7 @@ from everview.database.rules import (
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
-from everview.frontends.dialects import program_of
+from everview.frontends.dialects import program_of, whole_text
 from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.frontends.rules.resolve import check_directed
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 def add_rules(database: Core, text: str, dialect: str) -> Ruleset:
     """Add the rules of a text and the tables that it declares, all or nothing."""
+    text = whole_text(text, dialect)
     catalog, program = database.catalog, program_of(text, dialect)
     check_directed(program, {*catalog.relations, *(rule.head.relation for rule in rules_of(catalog.rules))})
     number = 1 + max((ruleset.number for ruleset in catalog.rules), default=0)

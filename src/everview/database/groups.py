@@ -14,6 +14,7 @@ from everview.frontends.rules.induction import unfolded
 from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import groups, reads
+from everview.frontends.rules.term_kinds import with_kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class RelationGroup:
 def groups_of(rulesets: Rulesets) -> Mapping[str, RelationGroup]:
     """The groups of relations defined by rules or declared as output, by relation; each after the groups it reads."""
     declared = declarations_of(rulesets)
-    # Signs are found over all rules: a column that is not declared may be unsigned by those of another group.
-    rules = with_signs(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values())))).rules
+    # Signs and kinds are found over all rules: a column that is not declared may be unsigned by those of another group.
+    rules = with_signs(with_kinds(unfolded(RuleProgram(rules_of(rulesets), tuple(declared.values()))))).rules
     of_head: dict[str, list[Rule]] = {}
     for rule in rules:
         of_head.setdefault(rule.head.relation, []).append(rule)

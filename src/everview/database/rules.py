@@ -77,8 +77,16 @@ def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
                     f"{new.name} is declared as ({old.schema}) and as ({new.schema})",
                     hint="declare it once, or the same way",
                 )
+            if old is not None and (old.kinds, old.types) != (new.kinds, new.types):
+                raise DatalogError(f"{new.name} is declared with other types", hint="declare it once, or the same way")
             known = old or new
-            declared[new.name] = replace(new, input=known.input or new.input, output=known.output or new.output)
+            declared[new.name] = replace(
+                new,
+                input=known.input or new.input,
+                output=known.output or new.output,
+                choice=new.choice if known.choice is None else known.choice,
+                limit=new.limit if known.limit is None else known.limit,
+            )
     return declared
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from everview.errors import DatalogError
@@ -22,6 +23,7 @@ else:
 
 EDN: Final = "edn"  # the dialect of views that are EDN queries
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
+SOUFFLE: Final = "souffle"  # the dialect of rules unless another is named
 POMORA: Final = "pomora"  # relational algebra, whose programs have assignments instead of rules
 
 
@@ -38,7 +40,7 @@ def _pomologic(text: str) -> RuleProgram:
 
 
 # A grammar is loaded when it is first needed.
-DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {"souffle": _souffle, "pomologic": _pomologic}
+DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {SOUFFLE: _souffle, "pomologic": _pomologic}
 
 
 def program_of(text: str, dialect: str) -> RuleProgram:
@@ -47,7 +49,16 @@ def program_of(text: str, dialect: str) -> RuleProgram:
         raise DatalogError("a program of PomoRA has no rules", hint="remove it by its handle, or drop its views")
     if not isinstance(dialect, str) or dialect not in DIALECTS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise unknown_name("dialect of Datalog", str(dialect), (*DIALECTS, POMORA))
-    return _program_of(require_text(text), dialect)
+    return _program_of(whole_text(text, dialect), dialect)
+
+
+def whole_text(text: str, dialect: str, folder: Path | None = None) -> str:
+    """The text with all files that it includes; their paths are relative to a folder, or to the current one."""
+    if dialect != SOUFFLE:
+        return require_text(text)
+    from everview.frontends.datalog.including import with_includes
+
+    return with_includes(require_text(text), folder)
 
 
 @lru_cache(maxsize=256)

@@ -28,6 +28,7 @@ from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_order import compare
 from everview.oracle.scalar_parts import PARTS
 from everview.oracle.scalar_printing import PRINTING
+from everview.oracle.scalar_rule_terms import RULE_TERMS
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_times import TIMES
 from everview.oracle.scalar_urls import parse_url
@@ -339,7 +340,7 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "named_struct": lambda type_, types, values: dict(zip(values[::2], values[1::2], strict=True)),
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
-    **{name: plain(function) for name, function in {**TEXTS, **PARTS, **ZONES}.items()},
+    **{name: plain(function) for name, function in {**TEXTS, **PARTS, **ZONES, **RULE_TERMS}.items()},
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,

@@ -361,11 +361,15 @@ class Recursive(Derived):
     relations named in ``bags`` keep every row as often as their plan derives it: ``R = plan(R)`` with weights, which
     is Σᵢ stepⁱ(start) where the plan is linear (see `references.not_linear`). On data with a cycle that sum has no
     end, and the loop's bounds notice it.
+
+    One that ``inflates`` keeps the rows of every round in the next, by its plans, and so may also ask what is not there
+    yet: its result is that of the rounds from nothing, and no least set.
     """
 
     bindings: tuple[tuple[str, Plan], ...]
     body: Plan
     bags: tuple[str, ...] = ()
+    inflates: bool = False
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

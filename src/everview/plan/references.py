@@ -47,8 +47,11 @@ def check_monotone(plan: Recursive) -> None:
     """Refuse recursion through nodes that remove rows when rows are added: it may have no fixed point.
 
     The least or greatest value of a group is allowed: more rows can only improve it. The front end makes sure that
-    nothing else depends on a value before its improvement, as it knows what the values are for.
+    nothing else depends on a value before its improvement, as it knows what the values are for. A recursion that
+    inflates is what its rounds make of it.
     """
+    if plan.inflates:
+        return
     bound = frozenset(name for name, _ in plan.bindings)
     for name, part in plan.bindings:
         seen, waiting = set[Plan](), [part]

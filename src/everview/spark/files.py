@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from everview.errors import EverviewError, PipelineError
+from everview.frontends.dialects import SOUFFLE, whole_text
 from everview.frontends.sql.files import SinkText, TableText, read_file
 from everview.spark.definition import Definition, SourceModel, defined
 from everview.spark.folders import local_path
@@ -111,7 +112,7 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
     for where, text in _views(path, definition):
         with _told(where):
             if where.lower().endswith(RULES):
-                pipeline.datalog(text)
+                pipeline.datalog(whole_text(text, SOUFFLE, Path(where).parent))
             else:
                 pipeline.sql(text, dialect=definition.dialect)
     if not pipeline.circuit.sinks:

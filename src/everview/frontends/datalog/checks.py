@@ -23,7 +23,8 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import BUILT_IN, Types
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import Functor, Negation, Rule, RuleAtom
+from everview.frontends.rules.program import Declaration, Functor, Negation, Rule, RuleAtom
+from everview.frontends.rules.resolve import LIMIT
 from everview.frontends.rules.stratification import groups, is_recursive
 from everview.frontends.rules.walk import all_variables, literals, rule_parts, walk
 from everview.types import unknown_name
@@ -120,12 +121,40 @@ def _check_equivalence(name: str, part: RelationDeclared) -> None:
 def _check_choice(name: str, part: RelationDeclared) -> None:
     if "choice-domain" not in part.qualifiers:
         return
-    wrong = next((c for c in part.choices if all(c != attribute for attribute, _ in part.attributes)), None)
+    named = [attribute for attribute, _ in part.attributes]
+    wrong = next((c for domain in part.choices for c in domain if c not in named), None)
     if wrong is not None:
-        hint = f"its columns are {', '.join(attribute for attribute, _ in part.attributes)}"
+        hint = f"its columns are {', '.join(named)}"
         raise refused(f"choice-domain names {wrong}, which {name} does not have", part.place, hint)
-    hint = "which row is kept would depend on the order of evaluation; use min or max"
-    raise refused("choice-domain is not supported", part.place, hint)
+    if len(smallest(part.choices)) > 1:
+        shown = " and ".join(f"({', '.join(domain)})" for domain in smallest(part.choices))
+        message = f"{name} has one row for each value of {shown}: which rows fit together would depend on their order"
+        hint = "name one domain, and choose by the other in a second relation that reads this one"
+        raise refused(message, part.place, hint)
+    for qualifier in ("eqrel", "input"):
+        if qualifier in part.qualifiers:
+            raise refused(f"{name} is {qualifier}, and cannot choose among its rows", part.place, CHOOSE_APART)
+
+
+CHOOSE_APART: Final = "let another relation choose: .decl one(…) choice-domain …, with the rule one(…) :- all(…)."
+
+
+def smallest(domains: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The domains of which none is a part of another: where one row has a value of a part, it has one of the whole."""
+    found = list(dict.fromkeys(tuple(sorted(set(domain))) for domain in domains))
+    return [one for one in found if not any(set(other) < set(one) for other in found)]
+
+
+def check_chosen(declared: Iterable[Declaration], heads: Collection[str]) -> None:
+    """Refuse a choice among rows that are given, or of a relation that has no rules in this text."""
+    for one in declared:
+        if one.choice is None:
+            continue
+        if one.input:
+            raise refused(f"{one.name} is .input, and cannot choose among its rows", one.place, CHOOSE_APART)
+        if one.name not in heads:
+            hint = "write the choice-domain in the text of the rules that it is about"
+            raise refused(f"{one.name} has a choice-domain, and no rules here", one.place, hint)
 
 
 # -- directives
@@ -138,7 +167,7 @@ def check_directive(part: Directive) -> None:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise refused(f"{part.kind} {target} has {twice} twice", part.place, "give each parameter once")
-        if part.kind == ".limitsize":
+        if part.kind == LIMIT:
             _check_limit(part, target, dict(given))
             continue
         wrong = next((name for name in names if name not in FILES), None)

@@ -17,7 +17,7 @@ from everview.operators.aggregate.registry import aggregates_of
 GRAMMAR: Final = r"""
 start: _entry*
 _entry: clause | subsumption | declaration | type | symbols | numbers | directive | component | init | override
-      | functor | extern | plan | include | pragma
+      | functor | extern | plan | pragma
 
 clause: conjunction [":-" disjunction] "."
 subsumption: call "<=" call [":-" disjunction] "."
@@ -32,11 +32,12 @@ negation: "!" _item
            | operand (_binary operand)+ -> chain
 _binary: MINUS | TIMES
 ?operand: _plain | group | negative | not
-_plain: name | number | real | text | wildcard | call | record | aggregate | called
+_plain: name | number | real | text | wildcard | call | record | constructed | aggregate | called
 group: "(" disjunction ")"
 negative: MINUS operand
 not: NOT operand
 record: "[" [expression ("," expression)*] "]"
+constructed: BRANCH ["(" [_arguments] ")"]
 call: NAME "(" [_arguments | _named] ")"
 _named: named ("," named)*
 named: NAME ":" expression
@@ -67,8 +68,10 @@ _names: NAME ("," NAME)*
 type: ".type" NAME ("=" | "<:") _shape
 symbols: (".type" | ".symbol_type") NAME
 numbers: ".number_type" NAME
-_shape: alternatives | fields | tuple
+_shape: alternatives | fields | tuple | branches
 alternatives: NAME ("|" NAME)*
+branches: branch ("|" branch)*
+branch: NAME "{" [attribute ("," attribute)*] "}"
 fields: "[" [attribute ("," attribute)*] "]"
 tuple: "(" [attribute ("," attribute)*] ")"
 
@@ -85,7 +88,6 @@ extern: ".extern" "fn" NAME "(" [attribute ("," attribute)*] ")" "->" NAME
 _shown: attribute | NAME
 plan: ".plan" INTEGER ":" order ("," INTEGER ":" order)*
 order: "(" [INTEGER ("," INTEGER)*] ")"
-include: ".include" STRING
 pragma: ".pragma" STRING [STRING]
 
 COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"
@@ -99,6 +101,7 @@ TOLERATED: ".limitsize"
 CHOICE.3: "choice-domain"
 QUALIFIER.2: /(overridable|(no_)?(inline|magic)|brie|btree(_delete)?|eqrel|input|output|printsize)(?![\w?(.])/
 NAME: /([^\W\d_]|\?)[\w?]*(\.([^\W\d]|\?)[\w?]*)*|_[\w?]+/
+BRANCH: /\$([^\W\d]|\?)[\w?]*(\.([^\W\d]|\?)[\w?]*)*/
 REAL: /\d+\.\d+([eE][+-]?\d+)?|\d+[eE][+-]?\d+/
 INTEGER: /0x[0-9a-fA-F]+|0b[01]+|\d+u?/
 STRING: /"(?:[^"\\\n]|\\.)*"/

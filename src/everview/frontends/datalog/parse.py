@@ -18,16 +18,20 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from everview.errors import DatalogError
 from everview.frontends.datalog.checks import (
     check_calls,
+    check_chosen,
     check_directive,
     check_functors,
     check_inlined,
     check_plans,
     check_qualifiers,
     check_type_names,
+    smallest,
 )
 from everview.frontends.datalog.components import ScopedPart, expanded
 from everview.frontends.datalog.grammar import parser
+from everview.frontends.datalog.including import lines_of, with_includes
 from everview.frontends.datalog.naming import Naming
+from everview.frontends.datalog.reading import LINES
 from everview.frontends.datalog.subsuming import subsumed
 from everview.frontends.datalog.syntax import (
     Clause,
@@ -41,27 +45,32 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import Types
 from everview.frontends.datalog.witnesses import with_witnesses
+from everview.frontends.rules import faults
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
 from everview.frontends.rules.program import (
     BodyLiteral,
     Declaration,
     Either,
+    RecordKind,
     Rule,
     RuleAtom,
     RuleProgram,
     RuleVariable,
+    TermKind,
+    TermName,
     TextPlace,
     Wildcard,
 )
 from everview.frontends.rules.relations import NULLARY
+from everview.frontends.rules.resolve import LIMIT
 from everview.types import Field, Schema
 from everview.types.names import check_names
 
 
 def parse(text: str) -> RuleProgram:
-    """Read a text into a program; raises `DatalogError` with line and column."""
-    parts = expanded(_parts(text))
+    """Read a text, and the files that it includes, into a program; raises `DatalogError` with line and column."""
+    parts = expanded(_parts(with_includes(text)))
     declared = _declarations(parts)
     rules = tuple(map(with_witnesses, _rules(parts, declared)))
     check_plans(parts, rules)
@@ -69,15 +78,19 @@ def parse(text: str) -> RuleProgram:
     for rule in rules:
         check_ground(rule)
     inlined = {n for p in parts for n in _qualified(p, "inline")}
+    check_chosen(declared.values(), {rule.head.relation for rule in rules})
     check_inlined(inlined, {d.name for d in declared.values() if d.input or d.output}, rules)
     return RuleProgram(rules, tuple(declared.values()), _directed(parts, Naming(declared)))
 
 
 def _parts(text: str) -> list[Part]:
+    before = LINES.set(lines_of(text))
     try:
         found = parser().parse(text)
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
+    finally:
+        LINES.reset(before)
     return found  # pyright: ignore[reportReturnType]
 
 
@@ -102,7 +115,11 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
             if full in found:
                 raise refused(f"relation {full} is declared twice", part.place, "declare it once")
             given, shown = "input" in part.qualifiers, bool({"output", "printsize"}.intersection(part.qualifiers))
-            found[full] = Declaration(full, schema, given, shown, part.place, _unsigned(placed, part, types))
+            signs, choice = _unsigned(placed, part, types), _choice(part)
+            kinds = _kinds(placed, part, types)
+            found[full] = Declaration(
+                full, schema, given, shown, part.place, signs, choice, kinds=kinds, types=types.terms_of(kinds)
+            )
     return _with_directives(parts, found)
 
 
@@ -112,7 +129,8 @@ def _given(placed: ScopedPart) -> TypeDefined:
     assert isinstance(part, TypeDefined)
     alternatives = tuple(placed.given.get(n, n) for n in part.alternatives)
     fields = None if part.fields is None else tuple((n, placed.given.get(t, t)) for n, t in part.fields)
-    return replace(part, alternatives=alternatives, fields=fields)
+    branches = tuple((b, tuple((n, placed.given.get(t, t)) for n, t in inner)) for b, inner in part.branches)
+    return replace(part, alternatives=alternatives, fields=fields, branches=branches)
 
 
 def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
@@ -128,6 +146,19 @@ def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
 def _unsigned(placed: ScopedPart, part: RelationDeclared, types: Types) -> frozenset[int]:
     names = enumerate(placed.given.get(of, of) for _, of in part.attributes)
     return frozenset(at for at, name in names if types.is_unsigned(name, placed.scope))
+
+
+def _kinds(placed: ScopedPart, part: RelationDeclared, types: Types) -> tuple[TermKind, ...]:
+    """The kinds of a relation's columns, if some of them hold values that are kept as text."""
+    names = (placed.given.get(of, of) for _, of in part.attributes)
+    kinds = tuple(types.kind(name, placed.scope, part.place) for name in names)
+    return kinds if any(isinstance(kind, TermName | RecordKind) for kind in kinds) else ()
+
+
+def _choice(part: RelationDeclared) -> tuple[int, ...] | None:
+    """The places of the columns that a choice-domain names."""
+    names = [name for name, _ in part.attributes]
+    return tuple(names.index(name) for name in smallest(part.choices)[0]) if part.choices else None
 
 
 def _qualified(placed: ScopedPart, qualifier: str) -> list[str]:
@@ -149,14 +180,22 @@ def _with_directives(parts: Sequence[ScopedPart], found: dict[str, Declaration])
         if not isinstance(placed.part, Directive):
             continue
         check_directive(placed.part)
-        for target, _ in placed.part.targets:
+        for target, given in placed.part.targets:
             name = naming.full(target, placed.scope)
             if name not in found:
                 continue  # a relation of the database, or of rules alone: known under its name anyway
-            given = found[name].input or placed.part.kind == ".input"
+            if placed.part.kind == LIMIT:
+                found[name] = _limited(found[name], int(dict(given)["n"]))
+                continue
+            is_given = found[name].input or placed.part.kind == ".input"
             shown = found[name].output or placed.part.kind in (".output", ".printsize")
-            found[name] = replace(found[name], input=given, output=shown)
+            found[name] = replace(found[name], input=is_given, output=shown)
     return found
+
+
+def _limited(declared: Declaration, most: int) -> Declaration:
+    """The declaration of a relation with a limit; of several limits the least counts."""
+    return replace(declared, limit=most if declared.limit is None else min(most, declared.limit))
 
 
 # -- rules
@@ -212,10 +251,9 @@ MOST = 6  # things expected that are worth telling
 
 def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
     if isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-        place = TextPlace(text.count("\n") + 1, len(text) - text.rfind("\n"))
+        place = lines_of(text).place(text.count("\n") + 1, len(text) - text.rfind("\n"))
         return refused("the text ends too early", place, _expected(error))
-    place = TextPlace(error.line, error.column)
-    shown = _line(text, place)
+    shown = _line(text, TextPlace(error.line, error.column))
     if isinstance(error, UnexpectedCharacters):
         found = text[error.pos_in_stream] if error.pos_in_stream is not None else "?"
         hint = "directives of a preprocessor are not read" if found == "#" else _expected(error)
@@ -227,7 +265,8 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
 def _line(text: str, place: TextPlace) -> str:
     """The place, and its line with a caret below."""
     line = text.split("\n")[place.line - 1]
-    return f"\n  line {place.line}, column {place.column}:\n    {line}\n    {' ' * (place.column - 1)}^"
+    where = faults.placed("", lines_of(text).place(place.line, place.column))
+    return f"{where}:\n    {line}\n    {' ' * (place.column - 1)}^"
 
 
 def _expected(error: UnexpectedInput) -> str:

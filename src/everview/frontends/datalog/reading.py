@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, Final
 
 from lark import Token, Transformer
 
+from everview.frontends.datalog.including import IncludedLines
 from everview.frontends.datalog.syntax import (
     Clause,
     Component,
@@ -33,10 +35,13 @@ from everview.frontends.datalog.wording import (
     term,
 )
 from everview.frontends.rules.program import (
+    BRANCH,
+    NIL,
     AggregateTerm,
     BodyLiteral,
     Constant,
     Constraint,
+    Constructor,
     Either,
     Functor,
     RuleAtom,
@@ -51,8 +56,12 @@ from everview.frontends.rules.texts import unescaped
 WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "False": False}
 
 
+LINES: Final = ContextVar[IncludedLines | None]("LINES", default=None)  # of the text that is being read
+
+
 def place_of(token: Token) -> TextPlace:
-    return TextPlace(token.line or 0, token.column or 0)
+    lines = LINES.get() or IncludedLines()
+    return lines.place(token.line or 0, token.column or 0)
 
 
 def _arguments(parts: list[Any]) -> tuple[Any, ...]:
@@ -153,9 +162,12 @@ class DatalogReading(Transformer[Token, Any]):
         found = str(parts[0])
         if found in WORDS:
             return Constant(WORDS[found])
-        if found == "nil":
-            raise refused("nil is no record", place_of(parts[0]), "records are never nil: leave the comparison out")
+        if found == NIL:
+            return Constructor(NIL, ())
         return RuleVariable(found)
+
+    def constructed(self, parts: list[Any]) -> Constructor:
+        return Constructor(str(parts[0]), tuple(map(term, _arguments(parts[1:]))))
 
     def number(self, parts: list[Token]) -> Constant:
         return Constant(int(parts[0].rstrip("u"), 0) if parts[0][:2] in ("0x", "0b") else int(parts[0].rstrip("u")))
@@ -180,23 +192,23 @@ class DatalogReading(Transformer[Token, Any]):
         attributes = tuple(p for p in parts if isinstance(p, tuple))
         said = [p for p in parts if isinstance(p, list)]
         qualifiers = tuple(names[0] for names in said)
-        choices = tuple(name for names in said for name in names[1:])
+        choices = tuple(domain for names in said for domain in names[1:])
         return RelationDeclared(names, attributes, qualifiers, place_of(parts[0]), choices)
 
     def attribute(self, parts: list[Token]) -> tuple[str, str]:
         return str(parts[0]), str(parts[1])
 
-    def qualifier(self, parts: list[Any]) -> list[str]:
-        """The word, and the attributes that a choice-domain names."""
-        return [str(parts[0]), *(name for names in parts[1:] for name in names)]
+    def qualifier(self, parts: list[Any]) -> list[Any]:
+        """The word, and the domains that a choice-domain names."""
+        return [str(parts[0]), *parts[1:]]
 
-    def choice(self, parts: list[Token]) -> list[str]:
-        return [str(part) for part in parts]
+    def choice(self, parts: list[Token]) -> tuple[str, ...]:
+        return tuple(map(str, parts))
 
     def type(self, parts: list[Any]) -> TypeDefined:
         name, (kind, found) = parts
-        alternatives, fields = (found, None) if kind == "one of" else ((), found)
-        return TypeDefined(str(name), alternatives, fields, place_of(name))
+        given: dict[str, Any] = {"one of": (), "record": None, "branches": ()} | {kind: found}
+        return TypeDefined(str(name), given["one of"], given["record"], place_of(name), given["branches"])
 
     def symbols(self, parts: list[Token]) -> TypeDefined:
         return TypeDefined(str(parts[0]), ("symbol",), None, place_of(parts[0]))
@@ -206,6 +218,12 @@ class DatalogReading(Transformer[Token, Any]):
 
     def alternatives(self, parts: list[Token]) -> tuple[str, tuple[str, ...]]:
         return "one of", tuple(map(str, parts))
+
+    def branches(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return "branches", tuple(parts)
+
+    def branch(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
+        return f"{BRANCH}{parts[0]}", _arguments(parts[1:])
 
     def fields(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
         return "record", _arguments(parts)
@@ -246,10 +264,6 @@ class DatalogReading(Transformer[Token, Any]):
         )
 
     extern = functor
-
-    def include(self, parts: list[Token]) -> Part:
-        hint = "give the text of the file: rules can be added in several calls"
-        raise refused(f".include {parts[0]} reads another file", place_of(parts[0]), hint)
 
     def pragma(self, _: list[Any]) -> None:
         return None

@@ -37,17 +37,18 @@ class RelationDeclared:
     attributes: tuple[tuple[str, str], ...]
     qualifiers: tuple[str, ...]
     place: TextPlace
-    choices: tuple[str, ...] = ()  # the attributes that a choice-domain names
+    choices: tuple[tuple[str, ...], ...] = ()  # the attributes of each domain that a choice-domain names
 
 
 @dataclass(frozen=True)
 class TypeDefined:
-    """A name for other types, or for a record of attributes."""
+    """A name for other types, for a record of attributes, or for values of several ``branches``, each with its own."""
 
     name: str
     alternatives: tuple[str, ...]
     fields: tuple[tuple[str, str], ...] | None
     place: TextPlace
+    branches: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
 
 
 @dataclass(frozen=True)

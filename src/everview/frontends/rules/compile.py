@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from everview.errors import DatalogError, TypeConflict, UnknownRelation
 from everview.frontends.rules.bindings import BodyContext, Identify
 from everview.frontends.rules.bodies import bodies
+from everview.frontends.rules.choosing import STEPS, chosen, with_steps, without_steps
 from everview.frontends.rules.content_ids import content_id
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.functors import unsigned
@@ -47,19 +48,23 @@ from everview.frontends.rules.heads import (
     parts_of,
     union_of,
 )
+from everview.frontends.rules.limits import limited
 from everview.frontends.rules.monotone import EXTREMES, check_extremes
 from everview.frontends.rules.program import Constant, Declaration, Rule, RuleAtom, RuleProgram
 from everview.frontends.rules.relations import given_name
 from everview.frontends.rules.resolve import Resolving, check_directed
 from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
-from everview.frontends.rules.walk import literals
+from everview.frontends.rules.term_kinds import with_kinds
+from everview.frontends.rules.term_texts import checked
+from everview.frontends.rules.walk import RulePart, literals, rebuilt_rule, rewritten
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Project, Recursive, Reference, Scan, Values, scans
 from everview.plan.typing import is_integer
-from everview.types import Schema, unknown_name
+from everview.scalars.expressions import Literal
+from everview.types import BIGINT, Field, Schema, unknown_name
 
 ROUNDS = 12  # of finding the types of a group; each widens a column
 
@@ -118,11 +123,13 @@ def columns_of(program: RuleProgram, known: Readable) -> dict[str, Schema]:
 
 class _Compiling:
     def __init__(self, program: RuleProgram, known: Readable, identify: Identify | None, *, inline: bool) -> None:
-        program = with_signs(program)
+        program = with_signs(with_kinds(program))
         self.known = known
         self.identify = identify
         self.inline = inline
         self.declared = _declared(program.declarations)
+        self.chosen: dict[str, tuple[int, ...]] = {}  # keys of relations that count their steps
+        self.stepped: dict[str, str] = {}  # whose rows such a relation holds
         self.rules: dict[str, list[Rule]] = {}
         for rule in program.rules:
             self.rules.setdefault(rule.head.relation, []).append(rule)
@@ -157,27 +164,66 @@ class _Compiling:
             return HeadGroup((self._alone(names[0]),), False)
         check_stratified(names, rules, EXTREMES)
         check_extremes(names, rules)
-        return HeadGroup(self._together(names, rules), True)
+        return HeadGroup(self._bounded(names, rules), True)
 
     def columns_of_group(self, names: Sequence[str]) -> None:
         """Find the columns of a group, without asking whether it can be computed."""
         rules = [rule for name in names for rule in self.rules[name]]
         if is_recursive(names, rules):
-            self._together(names, rules)
+            self._bounded(names, rules)
         else:
             self._alone(names[0])
 
     def _alone(self, name: str) -> NamedPlan:
+        choice = self._choice(name)
         plan = self._plan(name, [part for rule in self.rules[name] for part in self._parts(rule)])
         is_set = isinstance(plan, Values) or bool(self.functions[name])
-        plan = plan if is_set else Distinct(plan)
+        plan = chosen(plan, choice) if choice is not None else plan if is_set else Distinct(plan)
         return self._head(name, plan, optimize(plan) if not self.inline else plan)
+
+    def _bounded(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[NamedPlan, ...]:
+        """The heads of a recursive group, some of which may have a limit of rows or keep one row for each key."""
+        limits = {n: (most, len(self.columns[n])) for n in names if (most := self._limit(n)) is not None}
+        if limits:
+            rules = limited(names, rules, limits)
+        if all(self._choice(name) is None for name in names):
+            self._set_rules(rules if limits else ())
+            return self._together(names, rules, inflates=bool(limits))
+        inner = {name: f"{name} by steps" for name in names}
+        widths = {name: len(self.columns[name]) for name in names}
+        for name, hidden in inner.items():
+            self.columns[hidden] = (*self.columns[name], STEPS)
+            self.chosen[hidden] = tuple(range(widths[name])) if (c := self._choice(name)) is None else c
+            self.stepped[hidden] = name
+        self._set_rules([_renamed(rule, inner) for rule in with_steps(names, rules)])
+        hidden_rules = [rule for name in inner.values() for rule in self.rules[name]]
+        heads = self._together(list(inner.values()), hidden_rules, inflates=bool(limits))
+        return tuple(
+            self._head(name, without_steps(head.plan), without_steps(head.optimized))
+            for name, head in zip(names, heads, strict=True)
+        )
+
+    def _set_rules(self, rules: Iterable[Rule]) -> None:
+        """Set the rules of heads, as they are computed and not as they are written."""
+        found: dict[str, list[Rule]] = {}
+        for rule in rules:
+            found.setdefault(rule.head.relation, []).append(rule)
+        for name, own in found.items():
+            self.rules[name], self.functions[name] = own, functions_of(own)
+
+    def _choice(self, name: str) -> tuple[int, ...] | None:
+        return self.declared[name].choice if name in self.declared else None
+
+    def _limit(self, name: str) -> int | None:
+        return self.declared[name].limit if name in self.declared else None
 
     def _head(self, name: str, plan: Plan, better: Plan) -> NamedPlan:
         self.plans[name] = plan if self.inline else Scan(name, plan.schema)
         return NamedPlan(name, plan, better, scans(plan), is_set=True)
 
-    def _together(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[NamedPlan, ...]:
+    def _together(
+        self, names: Sequence[str], rules: Sequence[Rule], *, inflates: bool = False
+    ) -> tuple[NamedPlan, ...]:
         """The heads of a fixed point; their types are found by rounds, until a round changes none."""
         self.schemas = {name: d for name in names if (d := self._said(name)) is not None}
         known: dict[str, tuple[object, Plan]] = {}
@@ -194,8 +240,9 @@ class _Compiling:
         bindings = tuple((name, bound[name]) for name in names)
         better = bindings if self.inline else tuple((name, optimize(plan)) for name, plan in bindings)
         self.schemas = {}
+        plain, best = (partial(Recursive, each, inflates=inflates) for each in (bindings, better))
         return tuple(
-            self._head(n, Recursive(bindings, _reference(n, b)), Recursive(better, _reference(n, o)))
+            self._head(n, plain(_reference(n, b)), best(_reference(n, o)))
             for (n, b), (_, o) in zip(bindings, better, strict=True)
         )
 
@@ -245,7 +292,8 @@ class _Compiling:
         before = self.schemas.get(name) if not functions else None
         if not functions:
             schema = column_types(name, said, before, parts, names)
-            return all_of([*union_of(schema, parts), *self._given(name, schema)])
+            rows = all_of([*union_of(schema, parts), *self._given(name, schema)])
+            return chosen(rows, self.chosen[name]) if name in self.chosen else rows
         inner = column_types(name, None, None, parts, names)
         inner = contributed(said, functions, inner)
         return grouped(all_of([*union_of(inner, parts), *self._given(name, inner)]), functions, said, rules[0])
@@ -255,6 +303,9 @@ class _Compiling:
 
     def _said(self, name: str) -> Schema | None:
         """The declared columns of a head, or those of the table that its rules extend; None if there are neither."""
+        if name in self.stepped:
+            said = self._said(self.stepped[name])
+            return None if said is None else Schema([*said.fields, Field(STEPS, BIGINT, nullable=False)])
         if name in self.declared:
             return self.declared[name].schema
         if name in self._names:
@@ -266,18 +317,24 @@ class _Compiling:
         return name in self._names or (name in self.declared and self.declared[name].input)
 
     def _given(self, name: str, schema: Schema) -> list[Plan]:
+        if name in self.stepped:
+            inner = Schema(schema.fields[:-1])
+            given = self._given(self.stepped[name], inner)
+            return [Project(rows, (*rows.columns, Literal(0, BIGINT)), schema.names) for rows in given]
         said = self._said(name)
         if not self._is_given(name) or said is None:
             return []
-        return [given_rows(self._without_sign(name, Scan(given_name(name), said)), schema)]
+        return [given_rows(self._checked_rows(name, Scan(given_name(name), said)), schema)]
 
-    def _without_sign(self, name: str, plan: Plan) -> Plan:
-        """The rows that a relation is given, with a check that unsigned columns hold no negative number."""
-        places = self.declared[name].unsigned if name in self.declared else ()
-        if not places:
+    def _checked_rows(self, name: str, plan: Plan) -> Plan:
+        """The rows that a relation is given, checked: unsigned columns hold no negative number, and terms are such."""
+        declared = self.declared.get(name)
+        if declared is None or not (declared.unsigned or declared.kinds):
             return plan
-        columns = tuple(unsigned(c) if at in places else c for at, c in enumerate(plan.columns))
-        return Project(plan, columns, plan.schema.names)
+        columns = [unsigned(c) if at in declared.unsigned else c for at, c in enumerate(plan.columns)]
+        if declared.kinds:
+            columns = [checked(c, kind, declared.types) for c, kind in zip(columns, declared.kinds, strict=True)]
+        return Project(plan, tuple(columns), plan.schema.names)
 
     # -- relations
 
@@ -310,10 +367,22 @@ class _Compiling:
 
     def _scan(self, name: str) -> Plan:
         if name not in self._names:  # declared, and given from outside
-            return Distinct(self._without_sign(name, Scan(name, self.declared[name].schema)))
+            return Distinct(self._checked_rows(name, Scan(name, self.declared[name].schema)))
         found = self.known.relation(name)
-        plan = self._without_sign(name, Scan(name, found) if isinstance(found, Schema) else found)
-        return plan if self.known.is_set(name) else Distinct(plan)
+        plan = self._checked_rows(name, Scan(name, found) if isinstance(found, Schema) else found)
+        is_set = self.known.is_set(name) and not (name in self.declared and self.declared[name].kinds)
+        return plan if is_set else Distinct(plan)  # two texts may be written for one term
+
+
+def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """The rule with other names for some relations."""
+
+    def named(part: RulePart) -> RulePart:
+        is_one = isinstance(part, RuleAtom) and part.relation in names
+        return replace(part, relation=names[part.relation]) if is_one else part
+
+    head = replace(rule.head, relation=names.get(rule.head.relation, rule.head.relation))
+    return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))
 
 
 def _reference(name: str, plan: Plan) -> Reference:

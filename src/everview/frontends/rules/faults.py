@@ -46,6 +46,7 @@ def placed(text: str, place: TextPlace) -> str:
     """The lines after a message: the place, and the text there."""
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     where = f"line {place.line}, column {place.column}" if place != NOWHERE else "in" if shown else ""
+    where += f" of {place.file}" if place.file else ""
     return "" if not where else f"\n  {where}:\n    {shown}" if shown else f"\n  {where}"
 
 

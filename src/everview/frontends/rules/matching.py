@@ -13,12 +13,14 @@ from everview.frontends.rules.program import (
     BodyLiteral,
     Constant,
     Constraint,
+    Constructor,
     Functor,
     Holds,
     Rule,
     RuleAtom,
     RuleVariable,
     Term,
+    TermField,
     Wildcard,
 )
 from everview.frontends.rules.terms import RECORD, Values, compared, expression
@@ -28,7 +30,7 @@ from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
 from everview.plan.typing import call, is_number
 from everview.scalars.expressions import Expression, Literal
-from everview.types import BIGINT, BOOLEAN, Field, Schema, Struct
+from everview.types import BIGINT, BOOLEAN, STRING, Field, Schema, Struct, Type
 
 HIDDEN: Final = "."  # before the names of variables that nobody wrote
 LONGEST: Final = 100_000  # numbers of a range, each of which is written down in the plan
@@ -84,8 +86,8 @@ def tested(part: Holds, values: Values, rule: Rule) -> Expression:
 
 
 def is_record(term: RulePart) -> bool:
-    """Is a part a record or a tuple?"""
-    return isinstance(term, Functor) and term.name == RECORD
+    """Is a part a record, a tuple or another constructor, which can be taken apart?"""
+    return isinstance(term, Constructor) or (isinstance(term, Functor) and term.name == RECORD)
 
 
 def is_pattern(literal_: BodyLiteral) -> bool:
@@ -97,6 +99,8 @@ def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyL
     """Equalities of a record's terms with the fields of a value."""
     assert isinstance(target, Functor)
     of = expression(source, values, rule).type
+    if isinstance(target, Constructor):
+        return _parted(target, source, of, rule)
     if not isinstance(of, Struct) or len(of.fields) != len(target.arguments):
         message = f"{target} has {len(target.arguments)} fields, and {source} is {of}"
         raise fault(TypeConflict, message, rule, "write as many terms as the record has fields")
@@ -108,9 +112,22 @@ def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyL
     ]
 
 
+def _parted(target: Constructor, source: Term, of: Type, rule: Rule) -> list[BodyLiteral]:
+    """The condition that a branch made a value, and equalities of the branch's terms with the fields."""
+    if target.kinds is None or of != STRING:
+        raise fault(TypeConflict, f"{target} is a record, and {source} is {of}", rule, "look at the type of its column")
+    made: list[BodyLiteral] = [Holds(TermField(target.name, (source,), len(target.arguments)))]
+    for place, (argument, kind) in enumerate(zip(target.arguments, target.kinds, strict=True)):
+        if not isinstance(argument, Wildcard):
+            made.append(Constraint("=", argument, TermField(target.name, (source,), place, kind)))
+    return made
+
+
 def paired(left: Term, right: Term, rule: Rule) -> list[BodyLiteral]:
     """Equalities of the terms of two records, field by field."""
     assert isinstance(left, Functor) and isinstance(right, Functor)
+    if left.name != right.name and isinstance(left, Constructor) and isinstance(right, Constructor):
+        return [Holds(Constant(False))]
     if len(left.arguments) != len(right.arguments):
         message = f"{left} and {right} have different numbers of fields"
         raise fault(TypeConflict, message, rule, "write as many terms on both sides")

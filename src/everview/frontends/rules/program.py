@@ -11,7 +11,7 @@ path(x, z) :- path(x, y), edge(y, z).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from everview.types import Schema, Type
 
@@ -20,13 +20,48 @@ Comparison = Literal["=", "!=", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True, slots=True)
 class TextPlace:
-    """The line and the column of something in its text, from 1; values at different places are equal."""
+    """The line and the column of something in its text, from 1, and the file if the text includes one.
+
+    Values at different places are equal.
+    """
 
     line: int = 0
     column: int = 0
+    file: str = ""
 
 
 NOWHERE = TextPlace()
+
+
+# -- kinds of values
+
+
+@dataclass(frozen=True, slots=True)
+class TermName:
+    """The name of a type whose values are kept as text: one with branches, or a record that may hold itself."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """A record that is a struct: its fields by name, each with its kind."""
+
+    fields: tuple[tuple[str, TermKind], ...]
+
+
+TermKind = Type | TermName | RecordKind
+
+
+@dataclass(frozen=True, slots=True)
+class TermType:
+    """A type whose values are kept as text: its branches by name, each with the kinds of its arguments."""
+
+    name: str
+    branches: tuple[tuple[str, tuple[TermKind, ...]], ...]
+
+    def branch(self, name: str) -> tuple[TermKind, ...] | None:
+        return next((kinds for known, kinds in self.branches if known == name), None)
 
 
 # -- terms
@@ -89,6 +124,35 @@ class Functor:
         if self.name == "-" and len(self.arguments) == 1:
             return f"-{_operand(self.arguments[0])}"
         return f"{self.name}({', '.join(map(str, self.arguments))})"
+
+
+BRANCH: Final = "$"  # before the name of a branch of a type
+RECORDS: Final = "[]"  # the branch of a record that is kept as text
+NIL: Final = "nil"  # the branch of no record
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor(Functor):
+    """``$Add(x, y)``, ``nil``, or a record of a type that may hold itself: a value that is kept as text.
+
+    ``kinds`` has the kinds of its arguments, once `term_kinds` has found them.
+    """
+
+    kinds: tuple[TermKind, ...] | None = None
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.arguments))
+        if self.name == RECORDS:
+            return f"[{inside}]"
+        return f"{self.name}({inside})" if inside else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class TermField(Functor):
+    """An argument of a value that a `Constructor` made: its place there, and its kind."""
+
+    place: int = 0
+    kind: TermKind | None = None
 
 
 _INFIX = frozenset(
@@ -229,6 +293,10 @@ class Declaration:
     output: bool = False
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
     unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
+    choice: tuple[int, ...] | None = None  # the columns of which each value has one row
+    limit: int | None = None  # the number of rows at which its recursion stops
+    kinds: tuple[TermKind, ...] = ()  # of its columns, if some hold values that are kept as text
+    types: tuple[TermType, ...] = ()  # all that its kinds name
 
 
 @dataclass(frozen=True, slots=True)

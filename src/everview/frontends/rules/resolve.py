@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Final
 
 from everview.errors import DatalogError, UnknownRelation
 from everview.frontends.rules.faults import fault
@@ -23,6 +24,8 @@ from everview.frontends.rules.program import (
 from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.walk import RulePart, rebuilt, rebuilt_rule
 from everview.types import unknown_name
+
+LIMIT: Final = ".limitsize"  # the directive that is part of a relation's meaning
 
 Columns = Callable[[str], tuple[str, ...] | None]  # of a relation; None if there is none
 
@@ -89,9 +92,13 @@ class Resolving:
 
 def check_directed(program: RuleProgram, known: Collection[str]) -> None:
     """Refuse directives of relations that are neither declared, nor defined by rules, nor known otherwise."""
-    names = {*known, *program.heads, *(d.name for d in program.declarations)}
+    declared = {d.name for d in program.declarations}
+    names = {*known, *program.heads, *declared}
     for kind, name, place in program.directed:
         if name not in names:
             error = unknown_name("relation", name, names)
             hint = error.hint or f"declare it: .decl {name}(…)"
             raise fault(DatalogError, f"{kind} {name}: {error.message}", None, hint, place)
+        if kind == LIMIT and name not in declared:
+            hint = f"write it in the text that declares {name}: .decl {name}(…)"
+            raise fault(DatalogError, f"{kind} {name}: {name} is not declared here", None, hint, place)

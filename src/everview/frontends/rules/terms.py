@@ -14,12 +14,15 @@ from everview.frontends.rules.program import (
     Comparison,
     Constant,
     Constraint,
+    Constructor,
     Functor,
     Rule,
     RuleVariable,
     Term,
+    TermField,
     Wildcard,
 )
+from everview.frontends.rules.term_texts import built, field_of, is_made_by
 from everview.plan.typing import call
 from everview.scalars.expressions import Expression
 
@@ -45,6 +48,14 @@ def expression(term: Term, values: Values, rule: Rule) -> Expression:
             return values[name]
         case Constant(value, of):
             return written(value, of)
+        case TermField(branch, (source,), place, kind):
+            value = expression(source, values, rule)
+            return is_made_by(value, branch, place) if kind is None else field_of(value, branch, place, kind)
+        case Constructor(_, arguments):
+            if term.kinds is None:
+                hint = "declare the relation with its type: .type L = [head: number, tail: L]"
+                raise fault(DatalogError, f"{term} is of which type?", rule, hint)
+            return built(term, [expression(a, values, rule) for a in arguments], rule)
         case Functor(name, arguments):
             given = tuple(expression(a, values, rule) for a in arguments)
             try:

@@ -76,8 +76,8 @@ def rebuilt(part: RulePart, change: Change) -> RulePart:
     match part:
         case RuleVariable() | Constant() | Wildcard():
             return part
-        case Functor(name, arguments):
-            return Functor(name, _terms(map(change, arguments)))
+        case Functor(_, arguments):
+            return replace(part, arguments=_terms(map(change, arguments)))
         case AggregateTerm(function, arguments, body):
             inside = None if body is None else _literals(map(change, body))
             return AggregateTerm(function, _terms(map(change, arguments)), inside)

@@ -140,6 +140,11 @@ LATER: Final = (
         of_columns=True,
     ),
     LaterFamily(
+        "rule_terms",
+        "term_quoted term_part term_checked",
+        of_columns=True,
+    ),
+    LaterFamily(
         "json_text",
         "from_json get_json_object json_part json_member json_array_length json_object_keys to_json",
         of_columns=True,

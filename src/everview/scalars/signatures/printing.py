@@ -264,6 +264,9 @@ JSON: Final[Signatures] = family(
         *("to_json", 1, 2, _without_options(1, _to_json_or_variant), "struct, array, map or variant"),
         *("without fields that are NULL; no options", "d"),
     ),
+    signed("term_quoted", 1, 1, takes(STRING, gives=STRING), "", "", "d"),  # of symbols in terms of rules
+    signed("term_part", 4, 4, takes(STRING, STRING, INTEGER, STRING, gives=STRING), "", "", "d"),
+    signed("term_checked", 2, 2, takes(STRING, STRING, gives=STRING), "", "", "d"),
     signed("json_part", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of ``->``
     signed("json_member", 2, 2, takes(STRING, gives=STRING, nullable=True), "", "", "d"),  # of json_tuple
     signed(

@@ -1,0 +1,101 @@
+"""Choices: relations that keep one row for each value of their key columns.
+
+``.decl st(v: symbol, u: symbol) choice-domain u`` is Soufflé's: there is one ``v`` for each ``u``. Soufflé keeps the
+row that comes first, which depends on how it computes. Here it is, of all rows with one key, the one derived in the
+fewest steps, and of several such rows the least in the order of the columns. So what is kept follows from the rows that
+are read, and changes with them.
+
+A row has 0 steps if the body of its rule reads no relation of its own recursive group, and otherwise one more than
+the greatest number of steps of the rows of the group that it is derived from. A row rests only on rows of fewer steps,
+which are chosen before it: no row is kept because of itself. For that, all relations of the group have a column of
+their steps inside of the recursion. Round by round nothing that was chosen is taken back, as rows of more steps come
+later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from everview.errors import DatalogError
+from everview.frontends.rules.bodies import bodies
+from everview.frontends.rules.faults import fault
+from everview.frontends.rules.program import (
+    AggregateTerm,
+    BodyLiteral,
+    Constant,
+    Functor,
+    Rule,
+    RuleAtom,
+    RuleVariable,
+    Term,
+)
+from everview.plan.aggregates import aggregate_call
+from everview.plan.node import Plan
+from everview.plan.nodes import Aggregate, Project
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import TRUE, Expression
+
+STEPS: Final = "number of steps"  # the name of the column; no column of a text is called so
+
+
+def with_steps(group: Sequence[str], rules: Sequence[Rule]) -> list[Rule]:
+    """The rules of a group, each body on its own, with the steps of a row as the last column of each relation."""
+    return [made for rule in rules for made in _with_steps(group, rule)]
+
+
+def _with_steps(group: Sequence[str], rule: Rule) -> Iterator[Rule]:
+    if any(isinstance(term, AggregateTerm) for term in rule.head.terms):
+        hint = "aggregate the result of the recursion, in a rule of another relation"
+        message = f"{rule.head.relation} is aggregated in a recursion with a choice-domain"
+        raise fault(DatalogError, message, rule, hint)
+    for body in bodies(rule.body):
+        steps: list[Term] = []
+        made = tuple(_counted(part, group, steps) for part in body)
+        yield replace(rule, head=_wider(rule.head, _one_more(steps)), body=made)
+
+
+def _counted(part: BodyLiteral, group: Sequence[str], steps: list[Term]) -> BodyLiteral:
+    if not isinstance(part, RuleAtom) or part.relation not in group:
+        return part
+    steps.append(RuleVariable(f"?steps {len(steps)}"))
+    return _wider(part, steps[-1])
+
+
+def _wider(atom: RuleAtom, steps: Term) -> RuleAtom:
+    return replace(atom, terms=(*atom.terms, steps))
+
+
+def _one_more(steps: Sequence[Term]) -> Term:
+    if not steps:
+        return Constant(0)
+    return Functor("+", (steps[0] if len(steps) == 1 else Functor("max", tuple(steps)), Constant(1)))
+
+
+# -- plans
+
+
+def chosen(rows: Plan, keys: Sequence[int]) -> Plan:
+    """One row for each value of the key columns: that of the fewest steps, then the least by its other columns."""
+    width = len(rows.schema)
+    stepped = rows.schema.names[-1] == STEPS
+    others = [at for at in range(width - stepped) if at not in keys]
+    order = [width - 1, *others] if stepped else others
+    groups = tuple(rows.column(at) for at in keys) or (TRUE,)
+    if not order:
+        return Aggregate(rows, groups, (), tuple(rows.schema.names[at] for at in keys))
+    named = [part for at in order for part in (literal(f"_{at}"), rows.column(at))]
+    alone = len(order) == 1
+    least = aggregate_call("min", (rows.column(order[0]) if alone else call("named_struct", *named),))
+    names = (*(f"key {at}" for at in range(len(groups))), "least")
+    plan = Aggregate(rows, groups, (least,), names)
+    result = plan.column(len(groups))
+    columns: dict[int, Expression] = {at: plan.column(place) for place, at in enumerate(keys)}
+    columns |= {at: result if alone else call("get_field", result, literal(f"_{at}")) for at in order}
+    return Project(plan, tuple(columns[at] for at in range(width)), rows.schema.names)
+
+
+def without_steps(plan: Plan) -> Plan:
+    """The rows of a relation without the number of steps."""
+    return Project(plan, plan.columns[:-1], plan.schema.names[:-1])

@@ -88,7 +88,7 @@ class Compaction:
                 whole = merged(larger, whole, order)
         except OverflowError:
             return  # a sum of some batches can leave the range although that of all does not: they stay apart
-        ref = writer.add(name, shard, np.ascontiguousarray(whole)) if len(whole) else None
+        ref = writer.add_trace(name, shard, whole) if len(whole) else None
         yield Replace(name, shard, tuple(part.id for part in slices), ref)
 
     def _order(self, name: str, dictionary: Dictionary) -> ValueOrder | None:

@@ -202,7 +202,7 @@ class Engine(Closing):
 
     @property
     def state_bytes(self) -> int:
-        return sum(entry.ref.nbytes for entry in self.store.manifest.entries())
+        return sum(entry.ref.stored for entry in self.store.manifest.entries())
 
     @property
     def trace_rows(self) -> int:

@@ -114,7 +114,7 @@ class Resharding:
             yield from ((target, rows) for target in targets if target != shard)
 
     def _written(self, writer: SegmentWriter, trace: TraceSplit, shard: int, rows: Matrix) -> SliceRef | None:
-        return writer.add(trace.new, shard, np.ascontiguousarray(rows)) if len(rows) else None
+        return writer.add_trace(trace.new, shard, rows) if len(rows) else None
 
     def here(self) -> list[Replace]:
         """The edits, found in this process."""

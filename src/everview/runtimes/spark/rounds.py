@@ -113,7 +113,7 @@ class Round:
         for node, batch in ran.appends.items():
             if batch.shape[0]:
                 name = self.program.names[node]
-                ref = writer.add(name, shard, np.ascontiguousarray(batch))
+                ref = writer.add_trace(name, shard, batch)
                 yield edit_row(shard, Replace(name, shard, (), ref))._replace(node=node)
 
     def _reading(self, shard: int, node: int, context: Context) -> TimedView:

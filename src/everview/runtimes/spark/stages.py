@@ -274,7 +274,7 @@ class _Work:
             batch = merged(last.array, batch, order)
             taken.append(last.id)
         name = self.program.names[node]
-        ref = self.writer.add(name, shard, np.ascontiguousarray(batch)) if batch.shape[0] else None
+        ref = self.writer.add_trace(name, shard, batch) if batch.shape[0] else None
         return Replace(name, shard, tuple(reversed(taken)), ref)
 
     def _outgoing(self, shard: int, cells: Cells) -> Iterator[Row]:

@@ -1,4 +1,8 @@
-"""Slices as arrays: read or mapped when first asked for, and checked then."""
+"""Slices as arrays: read or mapped when first asked for, and checked then.
+
+A narrow slice is widened then, into a file without a name that is mapped in its place: what is not looked at need not
+stay in memory, as with a slice that lies in its segment as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,17 @@ import mmap
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from weakref import WeakValueDictionary
+
+import numpy as np
 
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.manifest import ManifestEntry
+from everview.traces.store.narrow import widened_blocks
+from everview.traces.store.objects import scratch
 from everview.traces.store.segment import map_file
-from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged
+from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged, octets
 
 # A map costs its segment an open file for as long as it lasts, which small slices are not worth.
 MAP_FROM = 64 << 10
@@ -66,23 +75,33 @@ class Arrays:
         if not ref.rows:
             return array_in(b"", 0, ref)
         try:
-            array = self._mapped(path, ref) if ref.nbytes >= MAP_FROM and ref.file else self._read(path, ref)
+            array = self._mapped(path, ref) if ref.stored >= MAP_FROM and ref.file else self._read(path, ref)
         except FileNotFoundError as error:
             raise damaged(path, f'it is missing, and "{ref.name}", shard {ref.shard}, needs it') from error
         if array is None:
             raise damaged(path, f'it ends inside the slice of "{ref.name}", shard {ref.shard}')
-        return checked(path, ref, array)
+        array = checked(path, ref, array)
+        return self._widened(ref, array) if ref.is_narrow else array
 
     def _read(self, path: Path, ref: SliceRef) -> Array | None:
         if ref.inline:
-            data = os.pread(self._log, ref.nbytes, ref.offset)
+            data = os.pread(self._log, ref.stored, ref.offset)
         else:
             with path.open("rb") as file:
-                data = os.pread(file.fileno(), ref.nbytes, ref.offset)
-        return array_in(data, 0, ref) if len(data) == ref.nbytes else None
+                data = os.pread(file.fileno(), ref.stored, ref.offset)
+        return array_in(data, 0, ref) if len(data) == ref.stored else None
 
     def _mapped(self, path: Path, ref: SliceRef) -> Array | None:
         mapped = self._maps.get(ref.file)
         if mapped is None:
             mapped = self._maps[ref.file] = map_file(path)
         return array_in(mapped, ref.offset, ref) if ref.end <= len(mapped) else None
+
+    def _widened(self, ref: SliceRef, narrow: Array) -> Array:
+        with TemporaryFile(dir=scratch()) as file:
+            for block in widened_blocks(narrow, ref.rows, ref.columns):
+                file.write(octets(block))
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._maps[f"{ref.file}, {ref.offset}"] = mapped
+        return np.frombuffer(mapped, np.int64).reshape(ref.rows, ref.columns)

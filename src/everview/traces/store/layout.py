@@ -25,8 +25,8 @@ from everview.traces.store.slices import checksum, damaged
 if TYPE_CHECKING:
     from everview.traces.store.mirrored import MirroredPaths
 
-# 1: a log ends with its last record; 2: room for more may follow.
-FORMAT_VERSION = 2
+# 1: a log ends with its last record; 2: room for more may follow; 3: slices may be narrow.
+FORMAT_VERSION = 3
 OURS = {"FORMAT", "FORMAT.new", "LOCK", "log", "segments"}
 
 

@@ -11,7 +11,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from threading import RLock
 from typing import Final
 
 from everview.traces.store.journal import FIRST, UNDER, ActKind, JournalAct, JournalPlace
-from everview.traces.store.objects import CACHE, Objects, short_of
+from everview.traces.store.objects import Objects, scratch, short_of
 from everview.traces.store.segment import map_file
 from everview.traces.store.slices import damaged
 
@@ -37,8 +36,7 @@ FORMAT: Final = "FORMAT"
 
 def cache_of(url: str) -> Path:
     """The folder on this machine for what is cached of a state; only this user can read it."""
-    root = os.environ.get(CACHE) or os.path.join(tempfile.gettempdir(), f"everview-{os.getuid()}")
-    folder = Path(root) / short_of(url)
+    folder = scratch() / short_of(url)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 

@@ -7,7 +7,9 @@ repeated, arrive late or see an older listing. There is no rename, no lock, no a
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +22,13 @@ _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CACHE: Final = "EVERVIEW_CACHE"  # the variable of the environment that says where local copies are
 TRIES: Final = 6  # of an act whose outcome nobody told
 PAUSE: Final = 0.05  # seconds before the second try; each later pause is twice as long
+
+
+def scratch() -> Path:
+    """The folder on this machine for copies of what states hold; only this user can read it."""
+    folder = Path(os.environ.get(CACHE) or os.path.join(tempfile.gettempdir(), f"everview-{os.getuid()}"))
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
 
 
 class Unanswered(OSError):

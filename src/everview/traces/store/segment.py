@@ -16,15 +16,30 @@ import mmap
 import re
 import secrets
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from everview.errors import StoreError
 from everview.traces.store.files import File, FileSystem
 from everview.traces.store.layout import StatePaths, layout_of
-from everview.traces.store.slices import Array, SliceRef, array_in, checked, checksum, damaged, octets, refer
+from everview.traces.store.narrow import narrowed
+from everview.traces.store.slices import (
+    NARROW_FROM,
+    Array,
+    SliceRef,
+    array_in,
+    checked,
+    checksum,
+    damaged,
+    octets,
+    refer,
+    refer_narrow,
+)
+from everview.types.words import Matrix
 
 ALIGNMENT = 64
 MAGIC = b"everview segment 1".ljust(ALIGNMENT, b"\0")
@@ -71,13 +86,13 @@ class SegmentWriter:
 
     def add(self, name: str, shard: int, array: Array) -> SliceRef:
         """Append one slice; its reference is good once `finish` has returned."""
-        file = self._begun()
-        start = self._size
-        ref = refer(name, shard, array, self.name, start + -start % ALIGNMENT)
-        self._write(file, bytes(ref.offset - start))
-        self._write(file, octets(array))
-        self._refs.append(ref)
-        return ref
+        return self._put(array, lambda offset: refer(name, shard, array, self.name, offset))
+
+    def add_trace(self, name: str, shard: int, matrix: Matrix) -> SliceRef:
+        """Append one slice of a trace: in narrow form, if it is large and that makes it smaller by a quarter."""
+        if matrix.nbytes < NARROW_FROM or (narrow := narrowed(matrix)).nbytes * 4 > matrix.nbytes * 3:
+            return self.add(name, shard, np.ascontiguousarray(matrix))
+        return self._put(narrow, lambda offset: refer_narrow(name, shard, matrix.shape, narrow, self.name, offset))
 
     def finish(self) -> tuple[SliceRef, ...]:
         """Write the index and make everything durable, the name included."""
@@ -103,6 +118,15 @@ class SegmentWriter:
     ) -> None:
         if kind is not None or self._file is not None:
             self.abandon()
+
+    def _put(self, data: Array, refer_to: Callable[[int], SliceRef]) -> SliceRef:
+        file = self._begun()
+        start = self._size
+        ref = refer_to(start + -start % ALIGNMENT)
+        self._write(file, bytes(ref.offset - start))
+        self._write(file, octets(data))
+        self._refs.append(ref)
+        return ref
 
     def _begun(self) -> File:
         if self._file is None:

@@ -1,6 +1,7 @@
 """A slice: one immutable array of a (name, shard), and the reference that says where its bytes lie.
 
-A slice is a batch matrix (int64, two dimensions) or a block of plain data (int64 or uint8, one dimension).
+A slice is a batch matrix (int64, two dimensions) or a block of plain data (int64 or uint8, one dimension). A matrix may
+lie in its file in narrow form (`everview.traces.store.narrow`), which its reference says in place of the type of words.
 A reference is plain data: scalars that JSON and Spark rows carry. Nothing about a slice is ever executed.
 """
 
@@ -19,6 +20,8 @@ Array = NDArray[Any]
 Key = tuple[str, int]  # name and shard
 
 MATRIX_OR_BLOCK = {("<i8", 2), ("<i8", 1), ("|u1", 1)}
+NARROW = "narrow "  # what the type of a narrow matrix begins with; the number of its bytes follows
+NARROW_FROM = 1 << 20  # bytes: smaller matrices are mapped as they are
 
 
 class SliceRef(NamedTuple):
@@ -49,12 +52,22 @@ class SliceRef(NamedTuple):
         return not self.file
 
     @property
+    def is_narrow(self) -> bool:
+        return self.dtype.startswith(NARROW)
+
+    @property
     def nbytes(self) -> int:
-        return self.rows * max(self.columns, 1) * np.dtype(self.dtype).itemsize
+        """The bytes of the array."""
+        return self.rows * max(self.columns, 1) * (8 if self.is_narrow else np.dtype(self.dtype).itemsize)
+
+    @property
+    def stored(self) -> int:
+        """The bytes in the file, which a narrow slice has fewer of."""
+        return int(self.dtype.removeprefix(NARROW)) if self.is_narrow else self.nbytes
 
     @property
     def end(self) -> int:
-        return self.offset + self.nbytes
+        return self.offset + self.stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +88,11 @@ def refer(name: str, shard: int, array: Array, file: str, offset: int) -> SliceR
     return SliceRef(name, shard, file, offset, shape[0], columns, dtype, zlib.crc32(array.data))
 
 
+def refer_narrow(name: str, shard: int, shape: tuple[int, ...], narrow: Array, file: str, offset: int) -> SliceRef:
+    """The reference to a matrix whose narrow form is put at `offset` of `file`."""
+    return SliceRef(name, shard, file, offset, *shape, f"{NARROW}{narrow.nbytes}", zlib.crc32(narrow.data))
+
+
 def octets(array: Array) -> memoryview:
     """The bytes of a contiguous array, not copied."""
     return array.reshape(-1).view(np.uint8).data
@@ -85,7 +103,9 @@ def checksum(data: bytes | memoryview | Array) -> int:
 
 
 def array_in(buffer: Any, offset: int, ref: SliceRef) -> Array:
-    """The read-only array of `ref` whose bytes begin at `offset` of `buffer`."""
+    """The read-only array of `ref` whose bytes begin at `offset` of `buffer`; the bytes alone, if it is narrow."""
+    if ref.is_narrow:
+        return np.frombuffer(buffer, np.uint8, ref.stored, offset)
     count = ref.rows * max(ref.columns, 1)
     # An empty slice may lie at the very end of its file, where there is no buffer to be had.
     flat = np.frombuffer(buffer, ref.dtype, count, offset) if count else np.frombuffer(b"", ref.dtype)

@@ -389,7 +389,7 @@ class Store(State):
             change = draft.placed(writer.add).change(onto.next_id)
             manifest = onto.after([change])
             loose = [entry for entry in manifest.entries() if entry.ref.inline or entry.ref.file in stale]
-            places = {entry.id: writer.add(*entry.ref.key, self._arrays.peek(entry)) for entry in loose}
+            places = {entry.id: self._moved(writer, entry) for entry in loose}
             manifest = manifest.moved(places)
             writer.finish()
             snapshot = encode(RecordKind.SNAPSHOT, draft.epoch, manifest.to_json())
@@ -413,6 +413,11 @@ class Store(State):
             require_segments(self._layout, draft.refs())
             self._publish(draft, stale)
         return self.added
+
+    def _moved(self, writer: SegmentWriter, entry: ManifestEntry) -> SliceRef:
+        """Write a slice to another segment, in the form that it has."""
+        add = writer.add_trace if entry.ref.is_narrow else writer.add
+        return add(*entry.ref.key, self._arrays.peek(entry))
 
     def _segment(self, epoch: int) -> SegmentWriter:
         return SegmentWriter(self._layout, epoch, "store", self._files)

@@ -39,7 +39,7 @@ def sparse_segments(layout: StatePaths, manifest: Manifest) -> frozenset[str]:
     living: Counter[str] = Counter()
     for entry in manifest.entries():
         if not entry.ref.inline:
-            living[entry.ref.file] += entry.ref.nbytes + FOOTPRINT
+            living[entry.ref.file] += entry.ref.stored + FOOTPRINT
     return frozenset(name for name, size in living.items() if size * SPARSE < (layout.segment_size(name) or 0))
 
 

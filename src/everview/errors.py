@@ -231,6 +231,10 @@ class PipelineError(EverviewError):
     """A pipeline is defined or used in a way that cannot work."""
 
 
+class DataFrameError(EverviewError):
+    """A DataFrame that cannot be read into a view; the message names the node, the expression and the line."""
+
+
 class BadRows(SourceError):
     """Rows arrived that cannot be taken, and the pipeline does not set such rows aside."""
 

@@ -35,6 +35,7 @@ from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Place, Placement
 from everview.spark.change import PlannedChange
 from everview.spark.claims import Claims, require_apart
+from everview.spark.dataframes import standing_frame
 from everview.spark.delivery import FEW, Delivery, read_table
 from everview.spark.delivery import read as read_view
 from everview.spark.epochs import TOKEN, PipelineEpochs
@@ -218,6 +219,46 @@ class Pipeline(Closing):
         """
         with self._defining():
             self._definitions.sql(text, dialect, params)
+
+    @in_our_words()
+    def frame(self, name: str) -> DataFrame:
+        """A DataFrame that stands for a source or a view in definitions: it has the columns, and no rows.
+
+        What is made of such frames becomes a view by `define`. An action on it raises; rows are read by `view` and
+        `table`.
+        """
+        with self._lock:
+            return standing_frame(self.spark, name, self._queries.readable().scan(self._found(name)).schema)
+
+    def _found(self, name: str) -> str:
+        return self._queries.readable().find(name)
+
+    @in_our_words()
+    def define(self, name: str, frame: DataFrame, *, replace: bool = False) -> None:
+        """Define a view by a DataFrame that is made of `frame`, by the methods and functions that Spark has for them.
+
+        The DataFrame is read as Spark has analysed it: types, casts and the session's time zone are Spark's. What
+        cannot be read raises, with the expression, the line that wrote it, and what to write instead. With ``replace``
+        the view takes the place of the one of its name.
+        """
+        with self._defining():
+            self._definitions.frame(name, frame, replace=replace)
+
+    def materialized_view(self, function: Any = None, *, name: str | None = None, replace: bool = False) -> Any:
+        """Define a view by a function that returns a DataFrame; the view has the function's name, or another.
+
+        ```python
+        @p.materialized_view
+        def top_senders():
+            return p.frame("exposure").orderBy(F.desc("total")).limit(10)
+        ```
+        """
+
+        def decorated(made: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
+            self.define(made.__name__ if name is None else name, made(), replace=replace)
+            return made
+
+        return decorated if function is None else decorated(function)
 
     def drop(self, view: str, *, cascade: bool = False) -> None:
         """Drop a view and its sinks; with ``cascade``, also the views that read it."""

@@ -5,6 +5,7 @@ Views written in SQL can be computed again by plain Spark SQL.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from everview.frontends.sql.parameters import ParameterValues
 from everview.frontends.sql.spark import spark_query
 from everview.lowering.closing import on_close
 from everview.lowering.lower import Lowering
+from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Asof, Recursive, Scan
@@ -28,6 +30,7 @@ from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
 from everview.scalars.session_zone import UTC
+from everview.spark.dataframes import read_frame, substituted
 from everview.types import Schema, unknown_name
 from everview.verify import SHOWN, Compared, Rest, verify_plans
 from everview.zset.batch import Batch
@@ -38,12 +41,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WrittenView:
-    """A view defined by a text: its plans, the query in Spark's SQL if there is one, and the stream if kept."""
+    """A view defined by a text or a DataFrame: its plans, how Spark computes it if it can, and the stream if kept."""
 
     named: NamedPlan
     text: str | None
     stream: Stream | None
     statement: CreateView | None = None  # as it was written, if that was SQL
+    frame: DataFrame | None = None  # of which it was read, if that was a DataFrame
+    arbitrary: bool = False  # whether Spark may answer with other rows that are as good
 
     @property
     def plan(self) -> Plan:
@@ -107,12 +112,25 @@ class Queries:
                     )
         return tuple(name for name in gone if name not in self and name not in self._circuit.sinks)
 
+    def define_frame(self, name: str, frame: DataFrame, keys: Mapping[str, tuple[str, ...]], *, replace: bool) -> None:
+        """Add the view that a DataFrame means, or put it in place of the one of its name."""
+        tables = self.readable(keys)
+        read = read_frame(frame, tables)
+        plan = read.plan if not any(map(is_watermark, self._circuit.sources)) else plain_groups(read.plan)
+        view = NamedPlan(name, plan, optimize(plan, None, dict(keys)), tuple(dict.fromkeys(tables.read)))
+        made = WrittenView(view, None, None, frame=frame, arbitrary=read.arbitrary)
+        if replace and name in self:
+            self._replace(made)
+            return
+        self.check([view])
+        self._add(made)
+
     def _create(self, statement: CreateView) -> None:
         if statement.if_not_exists and statement.name in self:
             return
         view, text = self._bound(statement)
         if statement.or_replace and statement.name in self:
-            self._replace(view, text, statement)
+            self._replace(WrittenView(view, text, None, statement))
             return
         self.check([view])
         self.add(view, text, statement)
@@ -177,8 +195,9 @@ class Queries:
             if view.stream is not None:
                 self._streams[new] = view.stream
 
-    def _replace(self, view: NamedPlan, text: str | None, statement: CreateView) -> None:
+    def _replace(self, made: WrittenView) -> None:
         """Define a view in place of the one of its name; the views that read it are bound again."""
+        view = made.named
         readers = self.readers(view.name)
         through = [name for name in view.reads if name == view.name or name in readers]
         if through:
@@ -196,13 +215,14 @@ class Queries:
             )
         self._forget([view.name, *readers])
         self.check([view])
-        self.add(view, text, statement)
+        self._add(made)
         for reader in before.values():
-            named, query = (reader.named, reader.text)
+            again = reader
             if reader.statement is not None:
                 named, query = self._bound(reader.statement)
-            self.check([named])
-            self.add(named, query, reader.statement)
+                again = WrittenView(named, query, None, reader.statement)
+            self.check([again.named])
+            self._add(again)
 
     def _forget(self, names: Sequence[str]) -> None:
         """Let go of views and of the streams that were built for them."""
@@ -275,6 +295,10 @@ class Queries:
 
         ``statement`` is how it was written.
         """
+        self._add(WrittenView(view, text, None, statement))
+
+    def _add(self, written: WrittenView) -> None:
+        view = written.named
         stream, name, plan = None, view.name, view.plan
         if view.materialized:
             optimized = kept_in_time(name, view.optimized)
@@ -282,7 +306,7 @@ class Queries:
                 self._streams[CLOCK] = self._circuit.source(CLOCK, CLOCK_SCHEMA)
             stream = self._streams[name] = self._lowering.of(optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = WrittenView(view, text, stream, statement)
+        self._views[name] = dataclasses.replace(written, stream=stream)
 
     # -- what the epoch before left
 
@@ -309,21 +333,21 @@ class Queries:
         """The relations that hold what was derived an epoch ago."""
         return tuple(self._delayed)
 
-    # -- by plain Spark SQL
+    # -- by plain Spark
 
     def asks_spark(self, name: str) -> bool:
-        """Whether Spark's SQL can compute a view: no recursion over sets, no as-of join, no function of the user.
+        """Whether Spark can compute a view: no recursion over sets, no as-of join, no function of the user.
 
-        The view and all views that it reads must have been written in SQL, and none asks the time, which is the clock's
-        and not that of the asking.
+        The view and all views that it reads must have been written in SQL or as DataFrames that have one answer, and
+        none asks the time, which is the clock's and not that of the asking.
         """
         view = self._views.get(name)
-        if view is None or view.text is None:
+        if view is None or not _by_spark(view):
             return False
         return not any(_is_ours(node) or self._is_not_sql(node) for node in self._whole(view.plan))
 
     def _is_not_sql(self, node: Plan) -> bool:
-        return isinstance(node, Scan) and node.relation in self._views and self._views[node.relation].text is None
+        return isinstance(node, Scan) and node.relation in self._views and not _by_spark(self._views[node.relation])
 
     def _whole(self, plan: Plan) -> Iterator[Plan]:
         """The nodes of a plan, and of the views that it reads."""
@@ -337,14 +361,37 @@ class Queries:
 
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
         """The rows that Spark computes for a view from the contents of the sources."""
-        frames: dict[str, Any] = {f"source{number}": frame for number, frame in enumerate(sources.values())}
-        given = [f"{_quoted(name)} AS (SELECT * FROM {{{mark}}})" for name, mark in zip(sources, frames, strict=True)]
-        for name, query in self._views.items():
-            if name == view:
-                break
-            if self.asks_spark(name):  # what Spark cannot say, it cannot read either, and this view does not
-                given.append(f"{_quoted(name)} AS ({_escaped(query.text or '')})")
-        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({_escaped(self._views[view].text or '')})", **frames)
+        if view not in self._views:
+            return sources[view]
+        written = self._views[view]
+        if written.frame is not None:
+            return substituted(written.frame, lambda name: self.recomputed(spark, sources, name))
+        read = self._read_by(view)
+        frames: dict[str, Any] = {}
+        given: list[str] = []
+        for name in [*sources, *(name for name in self._views if name in read and name != view)]:
+            text = self._views[name].text if name in self._views else None
+            mark = f"source{len(frames)}"
+            if text is None:
+                frames[mark] = self.recomputed(spark, sources, name)
+            query = f"SELECT * FROM {{{mark}}}" if text is None else _escaped(text)
+            given.append(f"{_quoted(name)} AS ({query})")
+        return spark.sql(f"WITH {', '.join(given)} SELECT * FROM ({_escaped(written.text or '')})", **frames)
+
+    def _read_by(self, view: str) -> set[str]:
+        """The relations that a view written in SQL reads, also by way of others that are."""
+        read, waiting = set[str](), [view]
+        while waiting:
+            written = self._views.get(waiting.pop())
+            if written is not None and written.frame is None:
+                new = {*written.named.reads} - read
+                read |= new
+                waiting += new
+        return read
+
+
+def _by_spark(view: WrittenView) -> bool:
+    return view.text is not None or (view.frame is not None and not view.arbitrary)
 
 
 def _is_ours(node: Plan) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
@@ -12,6 +12,9 @@ from everview.runtimes.tables import Table
 from everview.spark.bound import BoundSources
 from everview.spark.queries import Queries
 from everview.spark.sinks import SinkSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 class PipelineDefinitions:
@@ -62,6 +65,12 @@ class PipelineDefinitions:
         before = self.workshop.sinks
         gone = self.queries.define_sql(text, dialect, params)
         self._let_go(gone, before)
+
+    def frame(self, name: str, frame: DataFrame, *, replace: bool) -> None:
+        """Define a view by a DataFrame, or put it in place of the one of its name."""
+        before = self.workshop.sinks
+        self.queries.define_frame(name, frame, self.sources.keys, replace=replace)
+        self._let_go((), before)
 
     def drop(self, view: str, *, cascade: bool) -> None:
         """Drop a view and its sinks; with ``cascade``, also the views that read it."""

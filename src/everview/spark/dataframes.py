@@ -1,0 +1,256 @@
+"""DataFrames as definitions: frames that stand for relations, and what Spark is asked about a DataFrame.
+
+A frame of `standing_frame` has no rows: it has the columns of a source or a view, and an alias that says which. A
+DataFrame that is made of such frames is read by one call into Java, which gives Catalyst's analysed plan as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import pyspark.sql.types as st
+
+from everview.errors import DataFrameError, PipelineError
+from everview.frontends.catalyst import MARK, MOST_CONSTANTS, Path, Question, ReadFrame, UnreadFrame
+from everview.frontends.catalyst import frame_plan, parsed, questions
+from everview.plan.catalog import Readable
+from everview.spark.spec import TYPES
+from everview.types import (
+    DAY,
+    DAY_TIME,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    YEAR_MONTH,
+    Array,
+    Decimal,
+    MapType,
+    Schema,
+    Struct,
+    Type,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ALL_FIELDS: Final = 2**31 - 1
+_SPARK_TYPES: Final[dict[Type, st.DataType]] = {
+    **{ours: kind() for kind, ours in reversed(TYPES.items()) if kind not in (st.CharType, st.VarcharType)},
+    TIMESTAMP: st.TimestampType(),
+    TIMESTAMP_NTZ: st.TimestampNTZType(),
+    STRING: st.StringType(),
+    DAY: st.DayTimeIntervalType(st.DayTimeIntervalType.DAY, st.DayTimeIntervalType.DAY),
+    DAY_TIME: st.DayTimeIntervalType(),
+    YEAR_MONTH: st.YearMonthIntervalType(),
+}
+
+
+# -- frames that stand for relations
+
+
+def standing_frame(spark: SparkSession, name: str, schema: Schema) -> DataFrame:
+    """A DataFrame with the columns of a relation, which stands for the relation in definitions.
+
+    It has no rows: an action on it, or on what is made of it, raises.
+    """
+    fields = st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in schema])
+    rows = spark.sparkContext.parallelize([name], 1).map(_no_rows)
+    made = spark.createDataFrame(rows, fields, verifySchema=False)
+    return made.alias(f"{MARK}{name}").alias(name)
+
+
+def _no_rows(name: str) -> Any:
+    raise RuntimeError(
+        f'p.frame("{name}") stands for rows in definitions and has none: '
+        f'define a view of it by p.define, and read p.view; or read p.table("{name}")'
+    )
+
+
+def spark_type(type_: Type) -> st.DataType:
+    """The type of Spark for a type of ours."""
+    match type_:
+        case Decimal(precision, scale):
+            return st.DecimalType(precision, scale)
+        case Array(element):
+            return st.ArrayType(spark_type(element))
+        case MapType(key, value):
+            return st.MapType(spark_type(key), spark_type(value))
+        case Struct(fields):
+            return st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in fields])
+        case _ if type_ == TIME:
+            return st.TimeType()
+        case _ if type_ in _SPARK_TYPES:
+            return _SPARK_TYPES[type_]
+        case _:
+            hint = "define a view by p.sql that casts it, and take the frame of that"
+            raise PipelineError(f"a column of {type_} is none of a DataFrame", hint=hint)
+
+
+# -- reading a DataFrame
+
+
+def read_frame(frame: DataFrame, catalog: Readable) -> ReadFrame:
+    """The plan that a DataFrame means; an error names the line of the user's code, where Spark knows it."""
+    analyzed = _analyzed(frame)
+    spark = frame.sparkSession
+    if str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true":
+        hint = 'spark.conf.set("spark.sql.ansi.enabled", "true"), and make the DataFrame again'
+        raise DataFrameError("a DataFrame made without ANSI mode computes other numbers than a view", hint=hint)
+    tree = parsed(analyzed.toJSON())
+    asked = questions(tree, tries="try_" in _shown(analyzed))
+    answers = {question.key: _answer(question, analyzed, spark) for question in asked}
+    try:
+        return frame_plan(tree, catalog, answers, str(spark.conf.get("spark.sql.session.timeZone")))
+    except UnreadFrame as error:
+        site = call_site(analyzed, error.path)
+        if site:
+            error.tell(site)
+        raise
+
+
+def _analyzed(frame: Any) -> Any:
+    java = getattr(frame, "_jdf", None)
+    if java is None:
+        what = f"{type(frame).__module__}.{type(frame).__name__} is no DataFrame that can be read"
+        raise PipelineError(what, hint="give a DataFrame of a classic session, made of p.frame")
+    return java.queryExecution().analyzed()
+
+
+def _shown(analyzed: Any) -> str:
+    """The text of a plan, in full where this version of Spark gives it so."""
+    from py4j.protocol import Py4JError
+
+    for more in ((), (False,)):
+        try:
+            return str(analyzed.treeString(True, False, _ALL_FIELDS, False, *more))
+        except Py4JError:
+            continue
+    return "try_"  # not known, so Spark is asked about every expression
+
+
+def _answer(question: Question, analyzed: Any, spark: SparkSession) -> Any:
+    java = java_node(analyzed, question.node.path)
+    match question.what:
+        case "rows":
+            return _rows(spark, java)
+        case "mode":
+            said = java.evalContext().evalMode() if "evalContext" in question.node.fields else java.evalMode()
+            return str(said.toString())
+        case "projections":
+            return [[str(value.toJSON()) for value in _items(row)] for row in _items(java.projections())]
+        case "pivots":
+            return [None if value is None else _text(value) for value in _items(java.pivotColumnValues())]
+        case "escape":
+            return str(java.escapeChar())
+        case "options":
+            return not java.options().isEmpty()
+        case "hex":
+            return bytes(java.value()).hex()
+
+
+def _text(value: Any) -> str:
+    return str(value.toString()) if hasattr(value, "toString") else str(value).lower() if value is True else str(value)
+
+
+def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
+    """The rows of a relation that is part of a definition, and one more than there may be."""
+    frame = _frame_of(spark, leaf).limit(MOST_CONSTANTS + 1)
+    table = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
+    columns = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else []
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    for place in range(sequence.size()):
+        yield sequence.apply(place)
+
+
+def java_node(root: Any, path: Path) -> Any:
+    """The node of a plan in Java at a path."""
+    node = root
+    for step in path:
+        if isinstance(step, int):
+            node = node.children().apply(step)
+        elif isinstance(step, str):
+            node = _without_option(getattr(node, step)())
+        else:
+            node = getattr(node, step[0])().apply(step[1])
+    return node
+
+
+def _without_option(value: Any) -> Any:
+    return value.get() if str(value.getClass().getName()).startswith("scala.Some") else value
+
+
+def call_site(analyzed: Any, path: Path) -> str:
+    """The line of the user's code that made a node, or one around it; empty where Spark does not know."""
+    for length in range(len(path), -1, -1):
+        context = java_node(analyzed, path[:length]).origin().context()
+        if context is not None and str(context.getClass().getName()).endswith("DataFrameQueryContext"):
+            return f"in {context.fragment()}, called from {context.callSite()}"
+    return ""
+
+
+# -- the same DataFrame over other rows
+
+
+def substituted(frame: DataFrame, relation: Callable[[str], DataFrame]) -> DataFrame:
+    """The DataFrame with the rows of relations where frames stand for them, so that Spark can compute it."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    spark = frame.sparkSession
+    gateway = getattr(spark.sparkContext, "_gateway")  # noqa: B009
+    ensure_callback_server_started(gateway)
+    rule = _Substitution(gateway.jvm, relation)
+    return _frame_of(spark, _analyzed(frame).transformUpWithSubqueries(rule))
+
+
+def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+    from pyspark.sql import DataFrame
+
+    session: Any = spark
+    jvm = session._jvm
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), spark)
+
+
+class _Substitution:
+    """A rule for Catalyst: the alias of a frame that stands for a relation becomes the relation's rows."""
+
+    def __init__(self, jvm: Any, relation: Callable[[str], DataFrame]) -> None:
+        self._jvm, self._relation = jvm, relation
+
+    def applyOrElse(self, node: Any, default: Any) -> Any:
+        if str(node.getClass().getSimpleName()) != "SubqueryAlias":
+            return node
+        name = str(node.identifier().name())
+        if not name.startswith(MARK):
+            return node
+        rows = _analyzed(self._relation(name.removeprefix(MARK)))
+        pairs = zip(_items(rows.output()), _items(node.child().output()), strict=True)
+        jvm = self._jvm
+        none, catalyst = jvm.scala.Option.empty(), jvm.org.apache.spark.sql.catalyst
+        empty = self._sequence([])
+        named = [
+            catalyst.expressions.Alias(own, wanted.name(), wanted.exprId(), empty, none, empty)
+            for own, wanted in pairs
+        ]
+        return catalyst.plans.logical.Project(self._sequence(named), rows)
+
+    def isDefinedAt(self, node: Any) -> bool:
+        return True
+
+    def apply(self, node: Any) -> Any:
+        return self.applyOrElse(node, None)
+
+    def _sequence(self, items: list[Any]) -> Any:
+        made = self._jvm.java.util.ArrayList()
+        for item in items:
+            made.add(item)
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(made)
+
+    class Java:
+        """The interface in Java that Py4J makes of this class."""
+
+        implements = ["scala.PartialFunction"]  # noqa: RUF012

@@ -272,3 +272,10 @@ def test_many_rows_at_once(db: Database, shuffled: bool) -> None:
     assert sorted(db.table("pair").rows()) == expected
     db.apply({"pair": weighted})
     assert db.table("pair").rows() == db.view("of_pair").rows() == []
+
+
+def test_a_key_that_is_not_first_is_kept_in_its_place_over_shards() -> None:
+    db = connect(shards=3)
+    db.create_table("t", "a BIGINT NOT NULL, k BIGINT NOT NULL, b BIGINT NOT NULL", key="k")
+    db.apply({"t": [((10 + k, k, 20 + k), 1) for k in range(5)]})
+    assert sorted(db.table("t").rows()) == [(10 + k, k, 20 + k) for k in range(5)]

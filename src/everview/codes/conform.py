@@ -48,6 +48,7 @@ from everview.types import (
     type_of_arrow,
     unknown_name,
 )
+from everview.types.arrow import EXTENSIONS
 
 if TYPE_CHECKING:
     from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
@@ -111,6 +112,8 @@ def _convert(field: Field, column: Column) -> Column:
         return nulls(type_, len(column))
     if at.is_dictionary(column.type) or at.is_run_end_encoded(column.type):
         return conform(field, _decoded(column))
+    if (plain := _without_extension(type_, column)) is not None:
+        return conform(field, plain)
     if type_ == ANY:
         return any_of(*_own_type(field.name, column))
     _check_microseconds(field.name, column)
@@ -121,6 +124,18 @@ def _convert(field: Field, column: Column) -> Column:
     if converted is not None:
         return converted
     return from_python(Field(field.name, type_), _python_values(field.name, column))
+
+
+def _without_extension(type_: Type, column: Column) -> Column | None:
+    """The values of an extension type that stands for a type here; None if it is of no such type."""
+    name = getattr(column.type, "extension_name", None)
+    if name not in EXTENSIONS or type_ not in (EXTENSIONS[name], ANY):
+        return None
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if name == "arrow.uuid":
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], pa.string())
+    return column.storage.cast(EXTENSIONS[name].arrow)
 
 
 def _check_microseconds(name: str, column: Column) -> None:

@@ -70,6 +70,24 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
     ]
 
 
+def refused_column(data: Any) -> tuple[str, str] | None:
+    """The first column of a frame that Arrow does not hold, and what is wrong with it."""
+    names = [str(name) for name in data.columns]
+    for place, name in enumerate(names):
+        column = data[name] if is_polars(data) else data.iloc[:, place]
+        objects = str(column.dtype).lower() == "object"
+        if (objects and is_polars(data)) or _tried(lambda column=column: pa.array(column)) is None:
+            return name, _why(column, objects)
+    return None
+
+
+def _why(column: Any, objects: bool) -> str:
+    if not objects:
+        return f"is of type {column.dtype}, which Arrow does not hold"
+    kinds = dict.fromkeys(type(value).__name__ for value in column if value is not None)
+    return f"has values of the types {' and '.join(kinds)}" if len(kinds) > 1 else f"has values of type {[*kinds][0]}"
+
+
 def _of_fields(array: np.ndarray[Any, Any]) -> pa.Table:
     """A structured array as a table of its fields."""
     return pa.table({name: np.ascontiguousarray(array[name]) for name in array.dtype.names or ()})

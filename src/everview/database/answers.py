@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, overload
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.codes.exits import AsFrames
 from everview.codes.rows import to_rows
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Order
@@ -21,10 +22,11 @@ from everview.zset.tables import SHOWN, table
 compute: Any = pc
 
 
-class Answer(Sequence[tuple[Any, ...]]):
+class Answer(AsFrames):
     """The rows of a query: a sequence of tuples, or a table.
 
-    An answer equals a list of the same rows.
+    An answer equals a list of the same rows. It is no `collections.abc.Sequence` by inheritance: Polars would take the
+    tuples of one, and lose the names and types of its columns.
     """
 
     def __init__(self, schema: Schema, rows: pa.Table) -> None:
@@ -44,10 +46,6 @@ class Answer(Sequence[tuple[Any, ...]]):
         """The rows as an Arrow table."""
         return self._table
 
-    def to_pandas(self) -> Any:
-        """The rows as a pandas frame."""
-        return self._table.to_pandas()
-
     @cached_property
     def _rows(self) -> list[tuple[Any, ...]]:
         return shown(self.schema, to_rows(self.schema, self._table))
@@ -64,6 +62,20 @@ class Answer(Sequence[tuple[Any, ...]]):
     def __getitem__(self, index: slice) -> list[tuple[Any, ...]]: ...
     def __getitem__(self, index: int | slice) -> tuple[Any, ...] | list[tuple[Any, ...]]:
         return self._rows[index]
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._rows
+
+    def __reversed__(self) -> Iterator[tuple[Any, ...]]:
+        return reversed(self._rows)
+
+    def index(self, row: tuple[Any, ...], start: int = 0, stop: int | None = None) -> int:
+        """The place of the first row that equals this one, as of a list."""
+        return self._rows.index(row, start, len(self) if stop is None else stop)
+
+    def count(self, row: tuple[Any, ...]) -> int:
+        """How many rows equal this one, as of a list."""
+        return self._rows.count(row)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Answer):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.circuit.stream import Stream
-from everview.codes.frames import as_arrow, is_frame
+from everview.codes.frames import as_arrow, is_frame, refused_column
 from everview.database.constants import (
     constraint_from_json,
     constraint_to_json,
@@ -199,10 +199,12 @@ def columns_and_rows(name: str, given: Any) -> tuple[Schema, pa.Table | None]:
     rows = as_arrow(given)
     if rows is None and not is_frame(given):
         hint = 'write "id BIGINT NOT NULL, name STRING", or give a PyArrow, pandas or Polars table'
+        hint = "collect it first: create_table(name, frame.collect())" if hasattr(given, "collect") else hint
         raise SchemaError(f"{shown(given)} names no columns for table {name}", hint=hint)
     if rows is None:
-        hint = f'say the types yourself: create_table({name!r}, "…"), and then insert the rows'
-        raise SchemaError(f"table {name}: the frame has a column of values of several types", hint=hint)
+        column, why = refused_column(given) or ("?", "has values that Arrow does not hold")
+        hint = f'make it of one type, or say the types yourself: create_table({name!r}, "…"), and then insert the rows'
+        raise SchemaError(f'table {name}: column "{column}" of the frame {why}', hint=hint)
     return Schema.from_arrow(rows.schema), pa.table(rows)
 
 

@@ -5,17 +5,19 @@ Handles know their relation by name: they outlast changes of other definitions, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from everview.codes import decode
+from everview.codes.exits import AsFrames
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
 from everview.database.explain import explain_view
+from everview.database.lookup import row_of_key, rows_with
 from everview.database.together import tree_of
-from everview.doors import doors
+from everview.doors import doors, inside
 from everview.errors import ShapeError
 from everview.listening import Ended, Listener
 from everview.scalars.expressions import Column
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
     from everview.database.core import Core
 
 
-class Contents:
+@doors()
+class Contents(AsFrames):
     """The contents of a relation now, in several forms."""
 
+    @inside
     def __init__(self, database: Core, name: str) -> None:
         self._database = database
         self.name = name
@@ -67,9 +71,15 @@ class Contents:
         """The order in which the rows are shown, if the definition has one."""
         return getattr(self._database.catalog.relations.get(self.name), "order", ())
 
-    def to_pandas(self) -> Any:
-        """The rows now as a pandas frame."""
-        return self.to_arrow().to_pandas()
+    def find(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> list[tuple[Any, ...]]:
+        """The rows that have given values in some columns: ``find(country="UK")``, or ``find({"country": "UK"})``.
+
+        By the columns of a table's key, or the first columns of a view, it is a search; by others it looks at each row.
+        """
+        return rows_with(self._database, self.name, {**(values or {}), **named})
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
 
     def __len__(self) -> int:
         return int(np.maximum(self.contents().weights, 0).sum())
@@ -91,6 +101,10 @@ class Table(Contents):
     def key(self) -> tuple[str, ...]:
         """The columns of the primary key; none if the table is a bag."""
         return self._database.catalog.tables[self.name].key
+
+    def get(self, *key: Any) -> tuple[Any, ...] | None:
+        """The row of a key, a value for each column of the key; None if there is no such row."""
+        return row_of_key(self._database, self.name, key)
 
 
 @doors()

@@ -123,6 +123,8 @@ def _type_of_arrow(arrow: Any, name: str) -> Type:
 
     if at.is_dictionary(arrow) or at.is_run_end_encoded(arrow):
         return _type_of_arrow(arrow.value_type, name)
+    if getattr(arrow, "extension_name", None) in EXTENSIONS:
+        return EXTENSIONS[arrow.extension_name]
     if at.is_decimal(arrow):
         return _decimal_of_arrow(arrow.precision, arrow.scale)
     if at.is_map(arrow):
@@ -143,6 +145,9 @@ def _decimal_of_arrow(precision: int, scale: int) -> Decimal:
     whole, scale = max(precision - scale, 0), max(scale, 0)
     return Decimal(max(whole + scale, 1), scale)
 
+
+# Extension types whose values are those of a type here; a UUID is text, as SQL's uuid() makes it.
+EXTENSIONS: Final[Mapping[str, Type]] = {"arrow.uuid": STRING, "arrow.json": STRING, "arrow.bool8": BOOLEAN}
 
 _ARROW_LISTS: Final = (
     "is_list", "is_large_list", "is_fixed_size_list", "is_list_view", "is_large_list_view",

@@ -15,6 +15,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from everview.codes.exits import AsFrames
+from everview.errors import ShapeError
 from everview.types import Schema
 from everview.views.feed import Weighted
 from everview.views.identity import Identity, itself
@@ -46,7 +48,7 @@ def add_one(net: Net, key: Hashable, row: Any, weight: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class Change(AsFrames):
     """Rows with weights; iterates as (row, weight), no row twice and none with weight 0.
 
     A change leads from the view after epoch ``since`` to the view after ``epoch``. With ``snapshot`` its rows are all
@@ -99,12 +101,9 @@ class Change:
         """The rows as an Arrow table with a ``_weight`` column."""
         from everview.zset.batch import Batch
 
-        assert self.schema is not None, "only rows of columns make a table"
+        if self.schema is None:
+            raise ShapeError("these changes are not of rows with columns", hint="iterate over them")
         return Batch.of(self.schema, list(self)).to_arrow()
-
-    def to_pandas(self) -> Any:
-        """The rows as a pandas frame with a ``_weight`` column."""
-        return self.to_arrow().to_pandas()
 
     def __repr__(self) -> str:
         return f"<{'snapshot' if self.snapshot else 'change'} of {len(self)} rows, epoch {self.epoch}>"

@@ -18,8 +18,9 @@ insertion; a row that leaves the part lets the next one in.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from everview.codes.exits import AsFrames
 from everview.doors import doors
 from everview.errors import ShapeError
 from everview.orders.sorted_rows import ALL, SortedRows
@@ -29,9 +30,12 @@ from everview.views.feed import Feed
 from everview.views.order import By, order_of, sort_key
 from everview.zset.tables import SHOWN
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 @doors()
-class OrderedView(Bag):
+class OrderedView(Bag, AsFrames):
     """The rows of a feed in an order: ``OrderedView(feed, "rating desc", "name", limit=10)``.
 
     NULL is first ascending and last descending; ties are broken by all columns. It is a sequence of rows, as tuples
@@ -135,6 +139,12 @@ class OrderedView(Bag):
             if not 0 <= place < count:
                 raise IndexError(f"place {index} of {count} rows")
             return self._as(self._sorted[self._first + place])
+
+    def to_arrow(self) -> pa.Table:
+        """The rows of `rows` as an Arrow table."""
+        from everview.codes.ingest import ingest
+
+        return ingest(self.schema, self.rows())[0]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.rows())

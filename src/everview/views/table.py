@@ -13,15 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from everview.codes.exits import AsFrames
 from everview.views.bag import Bag
 from everview.views.change import Change
 from everview.views.feed import Feed
 from everview.zset.tables import SHOWN
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-class TableView(Bag):
+
+class TableView(Bag, AsFrames):
     """The rows of a feed, each as often as its weight; as tuples, or as ``dicts``."""
 
     def __init__(self, feed: Feed, *, dicts: bool = False, name: str | None = None) -> None:
@@ -45,6 +49,12 @@ class TableView(Bag):
     def rows(self) -> list[Any]:
         """The rows now, each as often as its weight."""
         return list(self)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows of `rows` as an Arrow table."""
+        from everview.codes.ingest import ingest
+
+        return ingest(self.schema, self.rows())[0]
 
     def __iter__(self) -> Iterator[Any]:
         with self.lock:

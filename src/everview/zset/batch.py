@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from everview.codes import decode_pairs, decode_rows, decode_weighted, encode_pairs
 from everview.codes.dictionary import Dictionary
+from everview.codes.exits import AsFrames
 from everview.doors import door
 from everview.kernels.large import arrange
 from everview.kernels.linear import negated
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Batch:
+class Batch(AsFrames):
     """A sorted, consolidated Z-set of words; immutable.
 
     >>> batch = Batch.of("name STRING, n BIGINT NOT NULL", [(("a", 1), 2), (("b", 2), -1), (("a", 1), -2)])
@@ -84,10 +85,6 @@ class Batch:
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table with a ``_weight`` column."""
         return decode_weighted(self.schema, self.rows, self.dictionary)
-
-    def to_pandas(self) -> Any:
-        """The rows as a pandas frame with a ``_weight`` column."""
-        return self.to_arrow().to_pandas()
 
     def to_zset(self) -> ZSet:
         """The same as a reference Z-set."""

@@ -30,7 +30,7 @@ from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
 from everview.traces.view import Batches, TraceView
 from everview.types import Schema
-from everview.types.words import Matrix
+from everview.types.words import Matrix, Words
 from everview.zset.batch import Batch
 
 ADMIT = made_of(admit)
@@ -71,10 +71,12 @@ class KeptTable:
     def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
         """The pending change with these weighted rows; ``negative`` lets a bag owe rows."""
         if self.shards == 1:
-            return [self._admitted(rows, state, 0, pending[0], negative)]
+            return [self._admitted(rows, self.resolver.words, state, 0, pending[0], negative)]
+        parts = self._exchange.split(self._arranged(rows, self.resolver.words), self.shards)
+        arranged = np.arange(self.stored.width)  # a row's words have been put in the order of the trace
         return [
-            self._admitted(part, state, shard, pending[shard], negative) if part.shape[0] else pending[shard]
-            for shard, part in enumerate(self._exchange.split(self._arranged(rows), self.shards))
+            self._admitted(part, arranged, state, shard, pending[shard], negative) if part.shape[0] else pending[shard]
+            for shard, part in enumerate(parts)
         ]
 
     def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
@@ -126,6 +128,13 @@ class KeptTable:
             whole = merge(whole, arrange(rows, np.arange(self.stored.width)))
         return Batch(self.stored, whole, self.dictionary)
 
+    def rows_with(self, values: Matrix, columns: int, state: ProgramState) -> Batch:
+        """`beginning_with` of what the table holds, with its columns as they are declared."""
+        rows = self.beginning_with(values, columns, state, self.nothing).rows
+        return Batch(
+            self.schema, rows if self.resolver.in_place else arrange(rows, self.resolver.back), self.dictionary
+        )
+
     @cached_property
     def nothing(self) -> Pending:
         """No change."""
@@ -160,21 +169,26 @@ class KeptTable:
         """The rows of a shard after its pending change."""
         return state.before(shard, self.resolver.trace).plus(pending)
 
-    def _admitted(self, rows: Matrix, state: ProgramState, shard: int, pending: Matrix, negative: bool) -> Matrix:
-        """The pending change of a shard with more rows, given what the shard holds."""
+    def _admitted(
+        self, rows: Matrix, words: Words, state: ProgramState, shard: int, pending: Matrix, negative: bool
+    ) -> Matrix:
+        """The pending change of a shard with more rows, given what the shard holds.
+
+        ``words`` are the words of a given row, in the order of the trace.
+        """
         resolver = self.resolver
         table = state.table(shard, resolver.trace)
         if pending.shape[0]:
             table = with_batch(table, pending)
         rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
         if rows.shape[0] >= LARGE:
-            out = self._arranged(rows)
+            out = self._arranged(rows, words)
             count = len(out) if is_plain(out, table, resolver.key, rule) else ~len(out)
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
             rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
             try:
-                count = ADMIT.direct(out, rows, resolver.words, table, resolver.key, rule)
+                count = ADMIT.direct(out, rows, words, table, resolver.key, rule)
             except OverflowError as error:
                 raise self._overflow(error) from None
             except SystemError as error:
@@ -185,10 +199,10 @@ class KeptTable:
         change = out if count == out.shape[0] else out[:count]
         return merge(pending, change) if pending.shape[0] else change
 
-    def _arranged(self, rows: Matrix) -> Matrix:
+    def _arranged(self, rows: Matrix, words: Words) -> Matrix:
         """The rows as a batch in the order of the trace."""
         try:
-            return sorted_by(rows, self.resolver.words)
+            return sorted_by(rows, words)
         except OverflowError as error:
             raise self._overflow(error) from None
 

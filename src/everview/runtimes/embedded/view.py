@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.codes.exits import AsFrames
 from everview.errors import EverviewError, ListenerError
+from everview.kernels.large import arrange
 from everview.kernels.merge import merge
 from everview.types import Schema
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 Listener = Callable[[Batch, int], None]
 
 
-class CircuitView:
+class CircuitView(AsFrames):
     """The contents of a sink: the integral of its changes."""
 
     def __init__(self, runtime: Embedded, name: str, schema: Schema, node: int | None) -> None:
@@ -46,6 +49,14 @@ class CircuitView:
             whole = merge(whole, trace.before.consolidated())
         return Batch(self.schema, whole, self._runtime.dictionary)
 
+    def beginning_with(self, values: Matrix) -> Batch:
+        """The rows whose first words are one of these, without reading the others."""
+        key, whole = values.shape[1] - 1, np.empty((0, self.schema.width + 1), np.int64)
+        for trace in self._runtime.state.of(self._node) if self._node is not None else ():
+            rows = trace.before.group_rows(values, key)
+            whole = merge(whole, arrange(rows, np.arange(self.schema.width)))
+        return Batch(self.schema, whole, self._runtime.dictionary)
+
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows now, each as often as its weight."""
         contents = self.contents()
@@ -60,9 +71,8 @@ class CircuitView:
 
         return decode(self.schema, repeated[:, :-1], contents.dictionary)
 
-    def to_pandas(self) -> Any:
-        """The rows now as a pandas frame."""
-        return self.to_arrow().to_pandas()
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
 
     def __len__(self) -> int:
         return int(np.maximum(self.contents().weights, 0).sum())

@@ -20,10 +20,10 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 # The first call of a kernel may compile it, so no example has a deadline.
 settings.register_profile("fast", deadline=None, max_examples=20)
 settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=50, print_blob=True)
 # A planted fault is to be noticed; which example is the smallest does not matter.
 _UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)
-settings.register_profile("mutants", deadline=None, max_examples=100, phases=_UNSHRUNK, database=None)
+settings.register_profile("mutants", deadline=None, max_examples=50, phases=_UNSHRUNK, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
 
 

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import everview as ev
+from everview.circuit.nodes import Apply
 from everview.kernels import large
 from everview.kernels.threads import at_most
 from everview.runtimes.embedded import walk
 from everview.runtimes.embedded.hydrate import PassingCells
+from everview.types import Schema
 from everview.types.words import Matrix
 
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, a STRING, n INT NOT NULL, m DECIMAL(9, 2))"
@@ -113,3 +115,18 @@ def test_a_stream_goes_when_the_last_reader_has_taken_it() -> None:
     assert 2 not in cells
     assert cells.get(3) is cells.get(3) is rows
     assert cells.get(4) is None
+
+
+def test_a_projection_of_a_projection_takes_the_words_of_the_trace() -> None:
+    circuit = ev.Circuit()
+    whole = circuit.source("t", Schema.parse("a BIGINT NOT NULL, b BIGINT NOT NULL, c BIGINT NOT NULL"))
+    turned = whole.select("c", "b", "a")
+    last = turned.select("a")
+    steps = [circuit[stream.id] for stream in (turned, last)]
+    recipe: walk.Recipe | None = walk.Taken(np.arange(3))
+    for step in steps:
+        assert isinstance(step, Apply)
+        assert recipe is not None
+        recipe = walk.fused(step.operator, recipe, {})
+    assert isinstance(recipe, walk.Taken)
+    assert recipe.columns.tolist() == [0]

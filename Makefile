@@ -9,7 +9,7 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup cargo java postgres connectors run test fast check bench bench-native docs conformance torture mutants
+.PHONY: help setup cargo java postgres connectors run test fast check bench bench-native docs site conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ else
 	@# Pages without examples collect nothing, which pytest reports as 5.
 	$(PYTEST) -q --doctest-glob='*.md' $(PAGES) || test $$? -eq 5
 endif
+
+site: $(INSTALLED)  ## the documentation as a site, in build/site, with every link looked up
+	@$(BIN)/python scripts/docs_site.py
 
 cargo:
 	@command -v cargo >/dev/null || { echo "error: make bench-native builds its peers with cargo, Rust's build tool, and there is none: see https://rustup.rs"; exit 1; }

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.circuit import Circuit, incrementalize
+from everview.circuit.nodes import Child
 from everview.runtimes.embedded import Embedded
 from everview.types import BIGINT, Field, Schema
 
+SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
     'a"b',
     "back\\slash",
@@ -96,9 +99,25 @@ class Cells(HTMLParser):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_html(name: str) -> None:
     cells = Cells(drawn(name, name)._repr_html_())
-    assert cells.tags <= {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert cells.tags <= {"table", "caption", "tr", "th", "td", "svg", "title", "style", "rect", "text", "path"}
     assert cells.open == []
     assert f"source {name}" in cells.text
+
+
+@given(name=names, column=names)
+def test_svg(name: str, column: str) -> None:
+    circuit = drawn(name, column)
+    root = ElementTree.fromstring(circuit.to_svg())
+    assert root.tag == f"{SVG}svg"
+    inner = next(node.circuit for node in circuit if isinstance(node, Child))
+    assert len(root.findall(f"{SVG}rect")) == len(circuit) + len(inner)
+
+
+def test_a_large_circuit_is_a_table_alone_in_a_notebook() -> None:
+    circuit = Circuit()
+    for at in range(70):
+        circuit.source(f"t{at}", "x BIGINT")
+    assert circuit._repr_html_().startswith("<table>")
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -347,6 +347,12 @@ class Circuit:
 
         return to_mermaid(self)
 
+    def to_svg(self) -> str:
+        """The circuit as an SVG picture, which needs nothing else to be shown."""
+        from everview.circuit.draw import to_svg
+
+        return to_svg(self)
+
     def _repr_html_(self) -> str:
         from everview.circuit.draw import to_html
 

@@ -1,4 +1,4 @@
-"""Circuits as pictures: Graphviz, Mermaid, and a table for notebooks."""
+"""Circuits as pictures: SVG, Graphviz, Mermaid, and a table for notebooks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from everview.circuit.nodes import (
     reads_of,
     title,
 )
+from everview.drawings import Arrow, Box, Diagram, Shape
+from everview.drawings import to_svg as svg_of
 from everview.operators.arrange import Arrange
 
+DRAWN = 60  # nodes of a circuit that a notebook draws; a larger one is a table
+LETTERS = 48  # of a line in a box
 MERMAID = str.maketrans({'"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "#": "#35;"})
 
 
@@ -82,11 +86,59 @@ def _mermaid_lines(circuit: Circuit, margin: str) -> Iterator[str]:
         yield f"{margin}{source} -. {label} .-> {target}" if label else f"{margin}{source} --> {target}"
 
 
+def to_svg(circuit: Circuit) -> str:
+    """The circuit as SVG: streams as arrows, reads of traces dashed, a loop as a box with its own nodes.
+
+    >>> circuit = Circuit()
+    >>> circuit.source("t", "x BIGINT NOT NULL").sink("v", keep=False)
+    >>> to_svg(circuit).count("<rect ")
+    3
+    """
+    return svg_of(_diagram(circuit), f"circuit of {len(circuit)} nodes")
+
+
+def _diagram(circuit: Circuit) -> Diagram:
+    boxes = tuple(
+        Box(
+            _id(circuit, node_id),
+            _box_lines(node),
+            _shape(node),
+            _diagram(node.circuit) if isinstance(node, Child) else None,
+        )
+        for node_id, node in enumerate(circuit)
+    )
+    return Diagram(boxes, tuple(Arrow(source, to, label, bool(label)) for source, to, label in _edges(circuit)))
+
+
+def _box_lines(node: Node) -> tuple[str, ...]:
+    lines = [title(node)] if isinstance(node, Sink | Child) else [title(node), str(node.output)]
+    return tuple(_shortened(_one_line(line)) for line in lines)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
+
+
+def _shape(node: Node) -> Shape:
+    match node:
+        case Source() | Import() | Export() | Child():
+            return Shape.PLAIN
+        case Sink():
+            return Shape.FLAG
+        case Feedback():
+            return Shape.CHOICE
+        case Apply():
+            return Shape.STORE if isinstance(node.operator, Arrange) else Shape.ROUND
+        case _:
+            assert_never(node)
+
+
 def to_html(circuit: Circuit) -> str:
-    """A table of the nodes, for notebooks."""
+    """A picture of a circuit that is not too large for one, and a table of the nodes: for notebooks."""
     rows = "".join(_html_rows(circuit))
     head = "<tr><th>node</th><th>operation</th><th>inputs</th><th>reads</th><th>output</th></tr>"
-    return f"<table><caption>circuit of {len(circuit)} nodes</caption>{head}{rows}</table>"
+    picture = to_svg(circuit) if len(circuit) <= DRAWN else ""
+    return f"{picture}<table><caption>circuit of {len(circuit)} nodes</caption>{head}{rows}</table>"
 
 
 def _id(circuit: Circuit, node_id: int) -> str:

@@ -83,8 +83,10 @@ def _box(placed: PlacedBox) -> str:
         f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}" '
         f'rx="{round_:.1f}"/>'
     )
-    middle = top + MARGIN + LINE * len(box.lines) / 2
-    return outline + _text(box.lines, placed.x, middle if grouped else placed.y, "")
+    if not grouped:
+        return outline + _text(box.lines, placed.x, placed.y, "")
+    wide = max(map(text_width, box.lines), default=0.0)  # at the left, where few arrows come in
+    return outline + _text(box.lines, left + MARGIN + wide / 2, top + MARGIN + LINE * len(box.lines) / 2, "")
 
 
 def _text(lines: tuple[str, ...], x: float, y: float, kind: str) -> str:

@@ -21,7 +21,6 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.extremes import NotMonotone, Ways, check_extremes, extremes_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.queries import defined, query
 from everview.frontends.sql.rewrite import all_plans
@@ -233,8 +232,12 @@ def _defined(
 
 def _extremes(
     ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str, Bound], context: QueryContext
-) -> Mapping[str, Ways]:
+) -> Mapping[str, tuple[int, ...]]:
     """The relations that keep the least or greatest values of groups, with the ways in which these go."""
+    if not any(isinstance(part, Aggregate) for b in bound.values() for part in all_plans(b.plan)):
+        return {}
+    from everview.frontends.sql.extremes import NotMonotone, check_extremes, extremes_of
+
     names = frozenset(labels.values())
     found = {labels[name]: extremes_of(bound[name].plan, names) for name in bound}
     ways = {label: way for label, way in found.items() if way is not None}

@@ -36,6 +36,10 @@ VIEWS = {
     "ranked": "SELECT k, v, row_number() OVER (PARTITION BY ts ORDER BY v DESC, k) AS r FROM t",
     "joined": "SELECT a.window_start, a.k, a.s, b.m FROM tumbling a JOIN hopping b "
     "ON a.window_start = b.window_start AND a.k = b.k",
+    "three": "SELECT a.k, a.ts, a.v, b.v AS w, c.v AS x FROM t a JOIN u b ON a.k = b.k AND a.ts = b.ts "
+    "JOIN t c ON c.k = b.k AND c.ts = b.ts",
+    "triangle": "SELECT a.k, a.ts, b.v AS w FROM t a JOIN u b ON a.k = b.v AND a.ts = b.ts "
+    "JOIN u c ON b.k = c.v AND c.ts = b.ts AND c.k = a.v",
     "all_time": "SELECT k, sum(v) AS s FROM t GROUP BY k",
 }
 UNBOUNDED = {"all_time", "latest"}

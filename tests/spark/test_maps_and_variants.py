@@ -52,3 +52,28 @@ def test_maps_and_variants_come_and_go(
         assert {row["id"]: shown(row["v"]) for row in pipeline.table("s").collect()}[3] == "text"
         assert [row["n"] for row in pipeline.view("grouped").collect()] == [1, 1, 1]
         assert pipeline.verify("grouped")
+
+
+def test_a_state_that_holds_maps_as_entries_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    query = "SELECT id, {} AS n FROM s"
+    entries = spark.sql(
+        "SELECT * FROM VALUES (1L, array(named_struct('key', 'a', 'value', 1), named_struct('key', 'b', 'value', 2))), "
+        "(2L, array()), (3L, NULL) AS s(id, m)"
+    )
+    with Pipeline(spark, tmp_path, place="driver", shards=2) as pipeline:
+        pipeline.source("s", entries, key="id", changes="upsert")
+        pipeline.sql(f"CREATE MATERIALIZED VIEW w AS {query.format('size(m)')}")
+        pipeline.refresh()
+    maps = spark.sql("SELECT * FROM VALUES (4L, map('c', 9)), (5L, NULL) AS s(id, m)")
+    with Pipeline(spark, tmp_path, place="driver") as pipeline:
+        pipeline.source("s", maps, key="id", changes="upsert")
+        pipeline.sql(f"CREATE MATERIALIZED VIEW w AS {query.format('cardinality(map_keys(m))')}")
+        pipeline.refresh()
+        assert {row["id"]: row["m"] for row in pipeline.table("s").collect()} == {
+            1: {"a": 1, "b": 2},
+            2: {},
+            3: None,
+            4: {"c": 9},
+            5: None,
+        }
+        pipeline.verify().raise_if_different()

@@ -29,6 +29,7 @@ from everview.lowering.promises import (
     earlier,
     either,
     group_fields,
+    of_seed,
     of_side,
     promises,
     reached,
@@ -44,6 +45,7 @@ from everview.operators.expired import Expired
 from everview.operators.index import Index
 from everview.operators.join import LEFT, RIGHT, JoinIncremental
 from everview.operators.linear import Map, Plus, Project
+from everview.operators.multijoin import MultijoinIncremental
 from everview.operators.operator import Layout, Moment
 from everview.operators.semijoin import SemijoinIncremental
 from everview.plan.timed import CLOCK, is_watermark, tells_time
@@ -169,6 +171,8 @@ def _unread(
             return [found, looked_up]
         case AsofIncremental() as operator:
             return _unmatched(operator, *given)
+        case MultijoinIncremental() as operator:
+            return _unextended(operator, given)
         case _:
             return [NO_FACTS] * len(node.reads)
 
@@ -192,6 +196,18 @@ def _unmet(
             partner = of_side(circuit, known, join, 1 - side, distance.other)
             bounds[distance.field] = earlier(partner, distance.micros)
     return _without_none(bounds)
+
+
+def _unextended(operator: MultijoinIncremental, given: Sequence[Facts]) -> Sequence[Facts]:
+    """Rows of an atom are found by changes of others that have the same values of the variables of both."""
+    seeds = [of_seed(operator, atom, facts) for atom, facts in enumerate(given)]
+    found: list[Facts] = []
+    for reading in operator.readings:
+        readers = [seed for seed in range(len(seeds)) if reading in operator.readings_of(seed)]
+        variables = [operator.join.variables[reading.atom][field] for field in reading.order.fields]
+        bounds = {place: either(seeds[seed].get(v) for seed in readers) for place, v in enumerate(variables)}
+        found.append(_without_none(bounds))
+    return found
 
 
 def _unmatched(operator: AsofIncremental, left: Facts, right: Facts) -> Sequence[Facts]:

@@ -27,6 +27,7 @@ from everview.operators.explode import Explode
 from everview.operators.index import Index
 from everview.operators.join import LEFT, JoinIncremental
 from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project, Recode
+from everview.operators.multijoin import MultijoinIncremental
 from everview.operators.operator import Operator
 from everview.operators.present import Present
 from everview.operators.semijoin import SemijoinIncremental
@@ -155,6 +156,10 @@ def _of_several(operator: Operator, inputs: list[Facts]) -> Facts:
             return {place: keys[f] for place, (_, f) in enumerate(operator.picks) if f in keys}
         case AsofIncremental():
             return _of_asof(operator, *inputs)
+        case MultijoinIncremental():
+            seeds = [of_seed(operator, atom, facts) for atom, facts in enumerate(inputs)]
+            values = _agreed(seeds, operator.join.select)
+            return {place: values[v] for place, v in enumerate(operator.join.select) if v in values}
         case _:
             return NO_FACTS
 
@@ -163,6 +168,13 @@ def _agreed(inputs: list[Facts], fields: Iterable[int]) -> Facts:
     """The bounds of fields that all inputs have, each coming from one of them."""
     bounds = {field_: either(facts.get(field_) for facts in inputs) for field_ in fields}
     return {field_: bound for field_, bound in bounds.items() if bound is not None}
+
+
+def of_seed(operator: MultijoinIncremental, atom: int, facts: Facts) -> Facts:
+    """The bounds of the variables of a multiway join that changes of one atom bring."""
+    fields = operator.join.queries[atom].indexes[atom].fields
+    variables = operator.join.variables[atom]
+    return {variables[field_]: facts[place] for place, field_ in enumerate(fields) if place in facts}
 
 
 def _of_asof(operator: AsofIncremental, left: Facts, right: Facts) -> Facts:

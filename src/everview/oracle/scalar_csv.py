@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -13,34 +14,35 @@ from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INTEGER, SMALLINT, ST
 _WHOLE: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
 
 
-def _cells(line: str) -> list[str]:
+def _cells(line: str, options: dict[str, str]) -> list[str]:
     cells: list[str] = []
     rest: str | None = line
+    between, around = options.get("sep", ","), options.get("quote", '"')
     while rest is not None:
-        quoted = _quoted(rest)
+        quoted = _quoted(rest, between, around)
         if quoted is not None:
             cell, rest = quoted
         else:
-            cell, comma, after = rest.partition(",")
+            cell, comma, after = rest.partition(between)
             rest = after if comma else None
         cells.append(cell)
     return cells
 
 
-def _quoted(rest: str) -> tuple[str, str | None] | None:
+def _quoted(rest: str, between: str, around: str) -> tuple[str, str | None] | None:
     """A cell between quotes and what follows its comma; None if the quotes do not close before one."""
-    if not rest.startswith('"'):
+    if not rest.startswith(around):
         return None
     cell, at = "", 1
-    while at < len(rest) and rest[at] != '"':
+    while at < len(rest) and rest[at] != around:
         if rest[at] == "\\" and at + 1 < len(rest):
-            cell += rest[at + 1] if rest[at + 1] in '"\\' else rest[at : at + 2]
+            cell += rest[at + 1] if rest[at + 1] in around + "\\" else rest[at : at + 2]
             at += 2
             continue
         cell += rest[at]
         at += 1
     after = rest[at + 1 :]
-    if at >= len(rest) or (after and not after.startswith(",")):
+    if at >= len(rest) or (after and not after.startswith(between)):
         return None
     return cell, after[1:] if after else None
 
@@ -68,25 +70,37 @@ def _value(cell: str, to: Type) -> Any:
 
 def _from_csv(type_: Type, types: list[Type], values: list[Any]) -> dict[str, Any]:
     assert isinstance(type_, Struct)
-    cells = _cells(values[0])
-    return {f.name: _value(cells[n], f.type) if n < len(cells) else None for n, f in enumerate(type_.fields)}
+    options = _options(values[2:])
+    cells = ["" if cell == options.get("nullValue", "") else cell for cell in _cells(values[0], options)]
+    read = {f.name: _value(cells[n], f.type) if n < len(cells) else None for n, f in enumerate(type_.fields)}
+    wrong = [n for n, f in enumerate(type_.fields) if n < len(cells) and cells[n] and read[f.name] is None]
+    if options.get("mode") == "FAILFAST" and (wrong or len(cells) != len(type_.fields)):
+        raise NoValue("it is no line of the schema")
+    return read
+
+
+def _options(given: list[Any]) -> dict[str, str]:
+    return json.loads(given[0]) if given else {}
 
 
 def _to_csv(type_: Type, types: list[Type], values: list[Any]) -> str | None:
     assert isinstance(types[0], Struct)
     cells: list[str] = []
+    options = _options(values[1:])
+    between, around = options.get("sep", ","), options.get("quote", '"')
     for field in types[0].fields:
         value = values[0][field.name]
         if value is None:
-            cells.append("")
+            null = options.get("nullValue", "")
+            cells.append(around + null + around if options.get("quoteAll") == "TRUE" else null)
             continue
         text = cast_value(value, field.type, STRING) if field.type != STRING else value
         if field.type == TIMESTAMP:
             text = f"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
         text = text.strip(" ")
-        plain = text and not set(text) & set(',"\r\n')
-        cells.append(text if plain else '"' + text.replace('"', '\\"') + '"')
-    return ",".join(cells) or None
+        plain = text and not set(text) & {between, around, "\r", "\n"} and options.get("quoteAll") != "TRUE"
+        cells.append(text if plain else around + text.replace(around, "\\" + around) + around)
+    return between.join(cells) or None
 
 
 CSV: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {"from_csv": _from_csv, "to_csv": _to_csv}

@@ -38,13 +38,56 @@ def _none(name: str) -> Any:
     raise ValueError(name)
 
 
-def _read(text: str) -> Any:
+def _read(text: str, options: Mapping[str, str] | None = None) -> Any:
     """The value and whether there is one."""
-    try:
-        decoder = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_none)
-        return decoder.raw_decode(text.strip(" \t\r\n"))[0], True
-    except (ValueError, RecursionError):
-        return None, False
+    allowed = {"allowSingleQuotes": "TRUE", **(options or {})}
+    decoder = json.JSONDecoder(object_pairs_hook=Members, parse_constant=_none)
+    for attempt in (text, _plain(text, {name for name, said in allowed.items() if said == "TRUE"})):
+        try:
+            return decoder.raw_decode(attempt.strip(" \t\r\n"))[0], True
+        except (ValueError, RecursionError):
+            continue
+    return None, False
+
+
+def _plain(text: str, allowed: set[str]) -> str:
+    """A looser spelling of JSON in the strict one, character by character."""
+    made, at = "", 0
+    while at < len(text):
+        here, rest = text[at], text[at:]
+        end = at + 1
+        if here == '"' or (here == "'" and "allowSingleQuotes" in allowed):
+            while end < len(text) and text[end] != here:
+                end += 2 if text[end] == "\\" else 1
+            inside = text[at + 1 : end]
+            if here == "'" and end < len(text):
+                inside = inside.replace("\\'", "'").replace('\\"', '"').replace('"', '\\"')
+                made += f'"{inside}"'
+            else:
+                made += text[at : end + 1]
+            end += 1
+        elif "allowComments" in allowed and rest[:2] == "//":
+            end = at + (rest + "\n").index("\n")
+        elif "allowComments" in allowed and rest[:2] == "/*" and "*/" in rest:
+            end = at + rest.index("*/") + 2
+            made += " "
+        elif here.isascii() and (here.isalpha() or here in "_$"):
+            while end < len(text) and (text[end].isascii() and (text[end].isalnum() or text[end] in "_$")):
+                end += 1
+            name = text[at:end]
+            quoted = "allowUnquotedFieldNames" in allowed and text[end:].lstrip().startswith(":")
+            made += f'"{name}"' if quoted else name
+        elif here.isdigit():
+            while end < len(text) and (text[end].isalnum() or text[end] in ".+-"):
+                end += 1
+            digits = text[at:end]
+            while "allowNumericLeadingZeros" in allowed and digits[0] == "0" and digits[1:2].isdigit():
+                digits = digits[1:]
+            made += digits
+        else:
+            made += here
+        at = end
+    return made
 
 
 def _steps(path: str) -> list[str | int] | None:
@@ -115,17 +158,18 @@ def _keys(text: str) -> list[str] | None:
     return [key for key, _ in value] if isinstance(value, Members) else None
 
 
-def _written(value: Any, type_: Type) -> str:
+def _written(value: Any, type_: Type, options: str = "{}") -> str:
     if value is None:
         return "null"
     if isinstance(type_, Struct):
-        members = [(f.name, value[f.name], f.type) for f in type_.fields if value[f.name] is not None]
-        return "{" + ",".join(f"{_text(name)}:{_written(v, t)}" for name, v, t in members) + "}"
+        every = json.loads(options).get("ignoreNullFields") == "FALSE"
+        members = [(f.name, value[f.name], f.type) for f in type_.fields if every or value[f.name] is not None]
+        return "{" + ",".join(f"{_text(name)}:{_written(v, t, options)}" for name, v, t in members) + "}"
     if isinstance(type_, Array):
-        return "[" + ",".join(_written(item, type_.element) for item in value) + "]"
+        return "[" + ",".join(_written(item, type_.element, options) for item in value) + "]"
     if isinstance(type_, MapType):
         members = ((k if isinstance(k, str) else _written(k, type_.key), v) for k, v in value.items())
-        return "{" + ",".join(f"{_text(k)}:{_written(v, type_.value)}" for k, v in members) + "}"
+        return "{" + ",".join(f"{_text(k)}:{_written(v, type_.value, options)}" for k, v in members) + "}"
     if type_ == VARIANT:
         return written(value.value)
     if type_ == BINARY:
@@ -143,11 +187,27 @@ def _written(value: Any, type_: Type) -> str:
 
 def _from_json(type_: Type, types: list[Type], values: list[Any]) -> Any:
     text = values[0].strip(" \t\r\n")
-    value, good = _read(text)
+    options = json.loads(values[2]) if len(values) > 2 else {}
+    value, good = _read(text, options)
     fits, result = _fits(value, type_) if good else (False, None)
+    if options.get("mode") == "FAILFAST" and text and not (good and fits and _all_fit(value, type_)):
+        raise NoValue("it is no JSON of the schema")
     if isinstance(type_, Struct) and text and (not fits or result is None):
         return {field.name: None for field in type_.fields}
     return result if fits else None
+
+
+def _all_fit(value: Any, type_: Type) -> bool:
+    """Whether a value is of a type with all its parts."""
+    if value is None:
+        return True
+    if isinstance(type_, Struct) and isinstance(value, Members):
+        return all(_all_fit(dict(value).get(f.name), f.type) for f in type_.fields)
+    if isinstance(type_, Array) and isinstance(value, list):
+        return all(_all_fit(item, type_.element) for item in value)
+    if isinstance(type_, MapType) and isinstance(value, Members):
+        return all(_all_fit(member, type_.value) for member in dict(value).values())
+    return _fits(value, type_)[0]
 
 
 def _fits(value: Any, type_: Type) -> tuple[bool, Any]:
@@ -207,5 +267,5 @@ JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "json_object_keys": lambda type_, types, values: _keys(*values),
     "json_member": lambda type_, types, values: _member(*values),
     "from_json": _from_json,
-    "to_json": lambda type_, types, values: _written(values[0], types[0]),
+    "to_json": lambda type_, types, values: _written(values[0], types[0], *values[1:]),
 }

@@ -59,6 +59,8 @@ def fallible(expression: Expression) -> bool:
             return (not try_ and not safe(argument.type, type_)) or fallible(argument)
         case Call("like", (value, *pattern)) if _is_pattern(pattern):
             return fallible(value)
+        case Call("from_json" | "from_csv", (_, _, _)):
+            return True  # by the mode FAILFAST
         case Call(function, arguments):
             return function in FAILING or any(map(fallible, arguments))
         case UserCall():

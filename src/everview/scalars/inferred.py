@@ -10,8 +10,10 @@ import csv
 import decimal
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
+from everview.scalars.loose_json import SINGLE_QUOTES, strict_json
 from everview.scalars.shapes import FoundType, merged, spelled
 
 _STRING: Final = FoundType("STRING")
@@ -30,11 +32,21 @@ def _refused(name: str) -> Any:
     raise ValueError(name)
 
 
-def json_schema(text: str) -> str:
+def json_schema(text: str, options: Mapping[str, str] = SINGLE_QUOTES) -> str:
     """The schema of a JSON text; raises `ValueError` if it is none."""
-    value = json.JSONDecoder(parse_constant=_refused).raw_decode(text.strip())[0]
-    shape = _finished(_json(value))
+    wanted: dict[str, Any] = {"parse_float": decimal.Decimal} if options.get("prefersDecimal") == "TRUE" else {}
+    strict = strict_json(text.strip(), {**SINGLE_QUOTES, **options})
+    value = json.JSONDecoder(parse_constant=_refused, **wanted).raw_decode(strict.strip())[0]
+    found = _json(value)
+    shape = _finished(_with_texts(found) if options.get("primitivesAsString") == "TRUE" else found)
     return spelled(shape if shape is not None else FoundType("STRUCT"))
+
+
+def _with_texts(shape: FoundType) -> FoundType:
+    """A shape with text for all that has no parts."""
+    if shape.name in ("STRUCT", "ARRAY"):
+        return FoundType(shape.name, tuple((name, _with_texts(part)) for name, part in shape.parts))
+    return _STRING
 
 
 def _json(value: Any) -> FoundType:
@@ -48,6 +60,10 @@ def _json(value: Any) -> FoundType:
             return FoundType("BIGINT") if small else _large(value)
         case float():
             return FoundType("DOUBLE")
+        case decimal.Decimal():
+            scale = max(-int(value.as_tuple().exponent), 0)
+            digits = max(len(value.as_tuple().digits), scale)
+            return FoundType("DECIMAL", digits=(digits, scale)) if digits <= 38 else FoundType("DOUBLE")
         case dict():
             return FoundType("STRUCT", tuple((key, _json(value[key])) for key in sorted(value)))
         case list():
@@ -77,9 +93,10 @@ def _finished(shape: FoundType) -> FoundType | None:
     return shape
 
 
-def csv_schema(text: str) -> str:
+def csv_schema(text: str, options: Mapping[str, str] = {}) -> str:
     """The schema of a line of CSV."""
-    cells = next(csv.reader([text], escapechar="\\"), [])
+    marks: dict[str, Any] = {"delimiter": options.get("sep", ","), "quotechar": options.get("quote", '"')}
+    cells = next(csv.reader([text], escapechar="\\", **marks), [])
     return spelled(FoundType("STRUCT", tuple((f"_c{place}", _cell(cell)) for place, cell in enumerate(cells))))
 
 

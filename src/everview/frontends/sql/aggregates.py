@@ -13,7 +13,6 @@ from sqlglot import exp
 
 from everview.frontends.sql import percentiles
 from everview.frontends.sql.expressions import Site, condition, expression, handles
-from everview.frontends.sql.interval_casts import as_interval, in_smallest_units
 from everview.frontends.sql.unordered import group_key, refuse_unordered
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
@@ -74,11 +73,19 @@ def typed(made: BoundAggregate) -> Expression:
         value = call("flatten", typed_call(made)) if made.flat else typed_call(made)
         return call("if", call("equal", call("size", value), literal(0)), Literal(None, value.type), value)
     if made.shares is None:
-        return as_interval(typed_call(made), made.counted)
+        return _as_interval(typed_call(made), made.counted)
     calls = (typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares)
-    each = [as_interval(one, made.counted) for one in calls]
+    each = [_as_interval(one, made.counted) for one in calls]
     value = call("array", *each)
     return call("if", call("is_null", each[0]), Literal(None, value.type), value)
+
+
+def _as_interval(value: Expression, counted: Type | None) -> Expression:
+    if counted is None:
+        return value
+    from everview.frontends.sql.interval_casts import as_interval
+
+    return as_interval(value, counted)
 
 
 def typed_call(made: BoundAggregate) -> AggregateCall:
@@ -278,7 +285,7 @@ def _percentile(written: SqlCall, site: Site) -> BoundAggregate:
 def _median(written: SqlCall, site: Site) -> BoundAggregate:
     (value,) = _bound(written, site, 1, 1)
     counted = value.type if value.type in INTERVALS else None
-    value = _number(written.name, value) if counted is None else in_smallest_units(value)
+    value = _number(written.name, value) if counted is None else percentiles.counted_units(value)
     return BoundAggregate("percentile_cont", (value, Literal(0.5, DOUBLE)), written.distinct, counted=counted)
 
 

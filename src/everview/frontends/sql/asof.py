@@ -56,7 +56,10 @@ def _tests(node: exp.Join, both: Scope, context: QueryContext) -> list[Expressio
         if node.args.get(part) is not None:
             test = condition(node.args[part], site)
             tests += test.children if isinstance(test, Call) and test.function == "and" else [test]
-    *names, last = [part.name for part in node.args.get("using") or []] or [None]
+    using = [part.name for part in node.args.get("using") or []]
+    if node.args.get("match_condition") is not None:
+        return tests + [call("equal", *_two(name, both, node, context)) for name in using]
+    *names, last = using or [None]
     if last is not None:
         tests += [call("equal", *_two(name, both, node, context)) for name in names if name is not None]
         tests.append(call("greater_equal", *_two(last, both, node, context)))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from everview.frontends.sql.changes import change
     from everview.frontends.sql.constraints import UniqueColumns
     from everview.frontends.sql.macros import create_function, drop_function
-    from everview.frontends.sql.prepared import prepared
+    from everview.frontends.sql.prepared import immediate, prepared
     from everview.frontends.sql.showing import comment, describe, show
 else:
     alter = Later("everview.frontends.sql.altering", "alter")
@@ -42,6 +42,7 @@ else:
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
     create_function = Later("everview.frontends.sql.macros", "create_function")
     drop_function = Later("everview.frontends.sql.macros", "drop_function")
+    immediate = Later("everview.frontends.sql.prepared", "immediate")
     prepared = Later("everview.frontends.sql.prepared", "prepared")
     comment = Later("everview.frontends.sql.showing", "comment")
     describe = Later("everview.frontends.sql.showing", "describe")
@@ -200,6 +201,9 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             context.only(node)
             return st.Rollback(text)
         case _:
+            at_once = immediate(parsed, context)
+            if at_once is not None:
+                return _immediate(*at_once, parsed, context)
             other = prepared(parsed, context) or show(parsed, context)
             if other is not None:
                 return other
@@ -209,6 +213,14 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             words = " ".join(text.split()[:2])[:40]
             hint = INSTEAD.get(words.split()[0].upper(), OURS)
             raise context.source.error(f"the statement {words!r} is not supported", parsed.start, hint=hint)
+
+
+def _immediate(text: str, given: ParameterValues, parsed: Parsed, context: QueryContext) -> st.Statement:
+    """The one statement of a text that EXECUTE IMMEDIATE runs."""
+    statements = bind(text, context.catalog, context.dialect, given)
+    if len(statements) != 1:
+        raise context.source.error("EXECUTE IMMEDIATE takes one statement", parsed.start, hint="write them one by one")
+    return statements[0]
 
 
 # -- CREATE

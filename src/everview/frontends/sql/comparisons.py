@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from everview.frontends.sql.expressions import Site, all_of, as_moment, bare, compared, expression, handles
 from everview.frontends.sql.subqueries import quantified, within
-from everview.plan.typing import call
+from everview.plan.typing import call, literal
 from everview.scalars.expressions import Expression
 
 COMPARISONS: dict[type[exp.Expr], str] = {
@@ -28,6 +28,8 @@ def _comparison(node: exp.Binary, site: Site) -> Expression:
         return quantified(name, node, left, right, site)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
         return _tuples(name, node, left, right, site)
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Query):
+        return _with_row(name, node, left, right, site)
     return compared(name, expression(left, site), expression(right, site))
 
 
@@ -35,15 +37,35 @@ def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: 
     if len(left.expressions) != len(right.expressions):
         counts = f"{len(left.expressions)} and {len(right.expressions)}"
         raise site.context.error(f"tuples of {counts} values are compared", node, "give both as many")
+    sides = ([expression(part, site) for part in side.expressions] for side in (left, right))
+    return _pairwise(name, node, list(zip(*sides, strict=True)), site)
+
+
+def _pairwise(name: str, node: exp.Expr, pairs: list[tuple[Expression, Expression]], site: Site) -> Expression:
     if name in ("less", "less_equal", "greater", "greater_equal"):
-        sides = ([expression(part, site) for part in side.expressions] for side in (left, right))
-        return _in_sequence(name, list(zip(*sides, strict=True)))
+        return _in_sequence(name, pairs)
     if name not in ("equal", "not_equal", "null_safe_equal"):
         raise site.context.unsupported(f"{name} of tuples", node, "compare the parts")
-    pairs = zip(left.expressions, right.expressions, strict=True)
-    parts = [compared(name.removeprefix("not_"), expression(a, site), expression(b, site)) for a, b in pairs]
-    verdict = all_of("and", parts)
+    verdict = all_of("and", [compared(name.removeprefix("not_"), a, b) for a, b in pairs])
     return call("not", verdict) if name == "not_equal" else verdict
+
+
+def _with_row(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Query, site: Site) -> Expression:
+    """``(a, b) = (SELECT c, d …)``: the one row of a query is read as one struct."""
+    columns = [f"_{place}" for place in range(len(left.expressions))]
+    alias = exp.TableAlias(this=exp.to_identifier("_row"), columns=[exp.to_identifier(column) for column in columns])
+    plain = right.this if isinstance(right, exp.Subquery) else right
+    if not plain.is_star and len(plain.selects) != len(columns):
+        counts = f"{len(columns)} and {len(plain.selects)}"
+        raise site.context.error(f"tuples of {counts} values are compared", node, "select as many")
+    fields = [exp.alias_(exp.column(column, "_row"), column) for column in columns]
+    read = exp.select(exp.Anonymous(this="struct", expressions=fields))
+    row = expression(exp.Subquery(this=read.from_(exp.Subquery(this=plain.copy(), alias=alias))), site)
+    parts = [
+        (expression(a, site), call("get_field", row, literal(column)))
+        for a, column in zip(left.expressions, columns, strict=True)
+    ]
+    return _pairwise(name, node, parts, site)
 
 
 def _in_sequence(name: str, pairs: list[tuple[Expression, Expression]]) -> Expression:
@@ -57,6 +79,11 @@ def _in_sequence(name: str, pairs: list[tuple[Expression, Expression]]) -> Expre
 
 @handles(exp.Between, args="this low high symmetric")
 def _between(node: exp.Between, site: Site) -> Expression:
+    sides = [bare(node.args[part]) for part in ("this", "low", "high")]
+    if all(isinstance(side, exp.Tuple) for side in sides) and not node.args.get("symmetric"):
+        whole, first, last = (_tuple(side, site) for side in sides)
+        above = _tuples("greater_equal", node, whole, first, site)
+        return call("and", above, _tuples("less_equal", node, whole, last, site))
     value, low, high = (expression(node.args[part], site) for part in ("this", "low", "high"))
     if node.args.get("symmetric"):
         low, high = call("least", low, high), call("greatest", low, high)

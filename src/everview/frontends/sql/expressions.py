@@ -15,7 +15,6 @@ from sqlglot import exp
 from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql import types
 from everview.frontends.sql.context import QueryContext
-from everview.frontends.sql.interval_casts import cast_by_units
 from everview.frontends.sql.names import Scope
 from everview.frontends.sql.parameters import parameter_name
 from everview.frontends.sql.pipes import Place
@@ -32,7 +31,19 @@ from everview.scalars.expressions import (
     Now,
 )
 from everview.scalars.session_zone import today
-from everview.types import BOOLEAN, DATE, DOUBLE, FLOAT, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Type
+from everview.types import (
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTERVALS,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Decimal,
+    Type,
+)
 
 LISTED = 10  # comparisons of values that are better a list
 LONGEST_CHAIN = 150  # operators in a row, each over the result of the one before
@@ -455,9 +466,12 @@ def _cast(node: exp.Cast, site: Site) -> Expression:
             return types.moment(inner.this, type_, node, site.context)
         return types.read_moment(literal(inner.this), type_) or Literal(None, type_)
     value = expression(inner, site)
-    by_units = cast_by_units(node, value, type_, site.context)
-    if by_units is not None:
-        return by_units
+    if isinstance(node.to.this, exp.Interval) or node.to.expressions or value.type in INTERVALS:
+        from everview.frontends.sql.interval_casts import cast_by_units
+
+        by_units = cast_by_units(node, value, type_, site.context)
+        if by_units is not None:
+            return by_units
     if is_integer(type_) and site.context.dialect in ROUNDING:
         value = _rounded(value)
     return cast(value, type_, try_=bool(node.args.get("safe")))

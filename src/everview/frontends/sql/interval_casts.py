@@ -116,10 +116,8 @@ def in_smallest_units(value: Expression) -> Expression:
     return cast(call("multiply", seconds, literal(_MILLION, Decimal(7, 0))), BIGINT)
 
 
-def as_interval(value: Expression, counted: Type | None) -> Expression:
-    """A number of an interval's smallest units as an interval, what is between two cut off; other values themselves."""
-    if counted is None:
-        return value
+def as_interval(value: Expression, counted: Type) -> Expression:
+    """A number of an interval's smallest units as an interval, what is between two cut off."""
     whole = cast(value, BIGINT)
     if counted == YEAR_MONTH:
         return cast(whole, YEAR_MONTH)

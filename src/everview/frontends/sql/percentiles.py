@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site
-from everview.frontends.sql.interval_casts import in_smallest_units
 from everview.frontends.sql.written import NAMES, SqlCall
 from everview.operators.aggregate.registry import AggregateFunction
 from everview.plan.typing import coerced, implicit, is_number
@@ -53,10 +52,17 @@ def read(written: SqlCall, bound: list[Expression], order: Order, site: Site) ->
         value, share, *rest = _plain(written, bound, site)
     _check_rest(name, rest, written, site)
     counted = value.type if value.type in INTERVALS and line.takes != "anything" else None
-    value = _value(line, value, written, site) if counted is None else in_smallest_units(value)
+    value = _value(line, value, written, site) if counted is None else counted_units(value)
     shares, several = _shares(share, written, site)
     function = line.duckdb if line.duckdb and site.context.dialect != "spark" else line.name
     return Percentiles(function, value, shares, several, tuple((value, way) for _, way in descends), counted)
+
+
+def counted_units(value: Expression) -> Expression:
+    """An interval as the number of its smallest units."""
+    from everview.frontends.sql.interval_casts import in_smallest_units
+
+    return in_smallest_units(value)
 
 
 def one_order(order: Order, written: SqlCall, site: Site) -> tuple[Expression, str]:

@@ -1,4 +1,7 @@
-"""PREPARE, EXECUTE and DEALLOCATE: a statement that is kept by a name, to be run with other values each time."""
+"""PREPARE, EXECUTE and DEALLOCATE: a statement that is kept by a name, to be run with other values each time.
+
+``EXECUTE IMMEDIATE 'SELECT … WHERE id = ?' USING 7`` runs a text at once.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,25 @@ from everview.scalars.expressions import Literal
 _NAME = r"(?P<name>\w+|`[^`]+`|\"[^\"]+\")"
 _PREPARE = re.compile(rf"PREPARE\s+{_NAME}\s*(?:\([^)]*\))?\s+(?:AS|FROM)\s+(?P<rest>.+)", re.IGNORECASE | re.DOTALL)
 _EXECUTE = re.compile(rf"EXECUTE\s+{_NAME}\s*(?:\((?P<rest>.*)\)|USING\s+(?P<using>.+))?\s*", re.IGNORECASE | re.DOTALL)
+_IMMEDIATE = re.compile(
+    r"EXECUTE\s+IMMEDIATE\s+(?P<text>'(?:[^'\\]|''|\\.)*'|\"[^\"]*\")\s*(?:USING\s+(?P<using>.+))?\s*", re.I | re.S
+)
 _DEALLOCATE = re.compile(rf"DEALLOCATE\s+(?:PREPARE\s+)?{_NAME}\s*", re.IGNORECASE)
 FORMS = {
     "PREPARE": (_PREPARE, "write PREPARE p AS SELECT … WHERE id = ?"),
     "EXECUTE": (_EXECUTE, "write EXECUTE p(7)"),
     "DEALLOCATE": (_DEALLOCATE, "write DEALLOCATE p, or DEALLOCATE ALL"),
 }
+
+
+def immediate(parsed: Parsed, context: QueryContext) -> tuple[str, ParameterValues] | None:
+    """The text of EXECUTE IMMEDIATE, and the values of its parameters; None if the statement is another."""
+    match = _IMMEDIATE.fullmatch(parsed.text.strip())
+    if match is None:
+        return None
+    (select,), _ = parse(f"SELECT {match['text']}", context.dialect)
+    values = (match["using"] or "").strip()
+    return select.tree.expressions[0].name, _values(values.removeprefix("(").removesuffix(")"), context)
 
 
 def prepared(parsed: Parsed, context: QueryContext) -> st.Statement | None:
@@ -57,6 +73,8 @@ def _values(written: str, context: QueryContext) -> ParameterValues:
     for value in call.expressions:
         if isinstance(value, (exp.Kwarg, exp.PropertyEQ)):
             named[value.this.name] = _constant(value.expression, context)
+        elif isinstance(value, exp.Alias):
+            named[value.alias] = _constant(value.this, context)
         else:
             positional.append(_constant(value, context))
     return ParameterValues(tuple(positional), named, given=True)

@@ -255,7 +255,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     """The plan of a SELECT."""
     context.only(
         node, "expressions", "from_", "joins", "laterals", "where", "group", "having", "windows", "qualify",
-        "distinct", "order", "limit", "offset", "with_", "hint",
+        "distinct", "order", "limit", "offset", "with_", "hint", "cluster", "distribute", "sort",
     )  # fmt: skip
     if not node.expressions:
         raise context.error("SELECT of what?", node, "write SELECT * or name columns")
@@ -267,6 +267,7 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
         node, rows = windowed(node, rows, context)
     unfinished, site = bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
+    _check_places(node, unfinished, site)
     grouping.group(node, unfinished, site)
     if unfinished.having is not None:
         unfinished.rows = NamedRows(Filter(unfinished.rows.plan, unfinished.having), unfinished.rows.scope)
@@ -275,6 +276,17 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     if unfinished.qualify is not None:
         unfinished.rows = NamedRows(Filter(unfinished.rows.plan, unfinished.qualify), unfinished.rows.scope)
     return _projected(node, unfinished, context)
+
+
+def _check_places(node: exp.Select, unfinished: UnfinishedSelect, site: Site) -> None:
+    """CLUSTER BY, DISTRIBUTE BY and SORT BY say where rows lie, and not which: their columns must be there."""
+    for part in ("cluster", "distribute", "sort"):
+        written = node.args.get(part)
+        for item in () if written is None else written.expressions:
+            expression(item.this if isinstance(item, exp.Ordered) else item, replace(site, clause=f"{part.upper()} BY"))
+        if written is not None and node.args.get("limit") is not None and node.args.get("order") is None:
+            hint = "which rows come first depends on it: write ORDER BY"
+            raise site.context.unsupported(f"LIMIT after {part.upper()} BY", node, hint)
 
 
 def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[UnfinishedSelect, Site]:

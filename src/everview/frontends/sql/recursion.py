@@ -121,6 +121,7 @@ def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: QueryContex
     while waiting:
         for name, cte in waiting.items():
             branch = next((b for b in _branches(cte.this) if not _read(b, set(waiting))), None)
+            branch = _start(cte.this, set(waiting)) if branch is None else branch
             if branch is not None:
                 inner = _around(cte, _seen(ctes, labels, schemas, context))
                 schemas[name] = _named(query(branch, inner), cte, context)
@@ -131,6 +132,16 @@ def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: QueryContex
             hint = "start with rows: WITH RECURSIVE r AS (SELECT … FROM t UNION SELECT … FROM r)"
             raise context.error(f'recursive relation "{cte.alias}" starts with nothing', cte, hint)
     return schemas
+
+
+def _start(node: exp.Expr, names: set[str]) -> exp.Expr | None:
+    """A query without the branches of unions inside of it that read some relations; None if it reads them still."""
+    node = node.copy()
+    for union in reversed([*node.find_all(exp.Union)]):  # the innermost first
+        sides = [side for side in (union.this, union.expression) if not _read(side, names)]
+        if len(sides) == 1 and union.parent is not None:
+            union.replace(sides[0].copy())
+    return None if _read(node, names) else node
 
 
 def _around(cte: exp.CTE, context: QueryContext) -> QueryContext:
@@ -199,14 +210,16 @@ def _defined(
 
     bindings: list[tuple[str, Plan]] = []
     schemas: dict[str, Schema] = {}
-    bags = tuple(labels[fold(cte.alias)] for cte in ctes if not _is_set(cte.this))
+    extremes = _extremes(ctes, labels, bound, context)
+    several = [cte for cte in ctes if not _is_set(cte.this) and labels[fold(cte.alias)] not in extremes]
+    bags = tuple(labels[fold(cte.alias)] for cte in several)
     for cte in ctes:
         name = fold(cte.alias)
         schemas[name] = _named(bound[name], cte, context)
         plan = bound[name].plan
         if plan.schema != schemas[name]:
             plan = Project(plan, plan.columns, schemas[name].names)
-        _check_adds_only(plan, set(labels.values()), cte, context)
+        _check_adds_only(plan, set(labels.values()), cte, context, bool(extremes))
         if labels[name] in bags:
             _check_linear(plan, frozenset(bags), cte, context)
         bindings.append((labels[name], plan))
@@ -215,6 +228,29 @@ def _defined(
         body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]), bags)
         context = replace(context, ctes={**context.ctes, name: Bound(body, schemas[name].names)})
     return context
+
+
+def _extremes(
+    ctes: list[exp.CTE], labels: Mapping[str, str], bound: Mapping[str, Bound], context: QueryContext
+) -> Mapping[str, tuple[int, ...]]:
+    """The relations that keep the least or greatest values of groups, with the ways in which these go."""
+    if not any(isinstance(part, Aggregate) for b in bound.values() for part in all_plans(b.plan)):
+        return {}
+    from everview.frontends.sql.extremes import NotMonotone, check_extremes, extremes_of
+
+    names = frozenset(labels.values())
+    found = {labels[name]: extremes_of(bound[name].plan, names) for name in bound}
+    ways = {label: way for label, way in found.items() if way is not None}
+    if not ways:
+        return {}
+    known = {labels[n]: ways.get(labels[n], (0,) * len(b.plan.schema)) for n, b in bound.items()}
+    for cte in ctes:
+        try:
+            check_extremes(bound[fold(cte.alias)].plan, known)
+        except NotMonotone as error:
+            hint = "an extreme comes only to the same extreme again, by sums and the like; do the rest on the result"
+            raise context.error(f'recursive relation "{cte.alias}" uses its extreme in {error}', cte, hint) from None
+    return ways
 
 
 def _is_set(node: exp.Expr) -> bool:
@@ -236,12 +272,14 @@ def _check_linear(plan: Plan, labels: frozenset[str], cte: exp.CTE, context: Que
         raise context.error(f'recursive relation "{cte.alias}" reads itself {how}, under UNION ALL', cte, hint)
 
 
-def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: QueryContext) -> None:
+def _check_adds_only(plan: Plan, labels: set[str], cte: exp.CTE, context: QueryContext, extremes: bool = False) -> None:
     """Refuse recursion through an operator that removes rows when rows are added: it may have no fixed point."""
     for part in all_plans(plan):
         what = _takes_away(part, labels)
-        if what is not None:
+        if what is not None and not (extremes and isinstance(part, Aggregate)):
             hint = "recursion may only add rows; do this outside of it, on its result"
+            if isinstance(part, Aggregate):
+                hint += "; min and max may be of all its rows: SELECT k, min(v) FROM (… UNION ALL …) GROUP BY k"
             raise context.error(f'recursive relation "{cte.alias}" reads itself through {what}', cte, hint)
         for expression in part.expressions:
             _check_subqueries(expression, labels, cte, context)

@@ -47,7 +47,7 @@ def split_name(stored: str, schemas: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _schema_name(node: exp.Expr, context: QueryContext) -> str:
-    named = node.args.get("db") if isinstance(node, exp.Table) else node
+    named = (node.args.get("db") or node.this) if isinstance(node, exp.Table) else node
     if named is None or not named.name or "." in named.name:
         raise context.error(f"{node.sql('spark')[:60]} is no name of a schema", node, "write CREATE SCHEMA sales")
     return named.name

@@ -1,7 +1,7 @@
 """Tables whose columns have changed: the rows that a state holds, as the new columns have them.
 
 A column that is new is NULL in every row that is held, one that is gone is left out, and one that is wider has the
-same values. A row is what it was otherwise, and weighs the same.
+same values; entries of maps become maps. A row is what it was otherwise, and weighs the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from everview.codes.dictionary import Dictionary
 from everview.errors import DefinitionError
 from everview.traces.store import State
-from everview.types import COMPOSITE, Field, Schema
+from everview.types import COMPOSITE, Array, Field, MapType, Schema, Struct, Type
 from everview.types.widening import fits_in
 from everview.zset.batch import Batch
 
@@ -97,6 +97,8 @@ class Reshape:
                 f'source {self.name}: column "{field.name}" is NOT NULL, and {column.null_count:,} rows held have NULL',
                 hint="let it be NULL, or change these rows first",
             )
+        if isinstance(field.type, MapType) and column.type != field.type.arrow:
+            return _as_maps(column.combine_chunks(), field.type)
         return column if column.type == field.type.arrow else pc.cast(column, field.type.arrow)
 
     def _check_key(self, rows: pa.Table) -> None:
@@ -116,7 +118,26 @@ _ANEW = "keep the key as it was, or start anew in an empty directory"
 
 def _becomes(was: Field, now: Field) -> bool:
     composite = isinstance(now.type, COMPOSITE)
+    if isinstance(now.type, MapType) and _is_entries(was.type, now.type):
+        return True
     return was.type == now.type or (not composite and fits_in(was.type, now.type))
+
+
+def _is_entries(was: Type, now: MapType) -> bool:
+    """Whether a type is that of the entries of a map, as which maps were stored before there was a type for them."""
+    inner = was.element if isinstance(was, Array) else None
+    fields = inner.fields if isinstance(inner, Struct) else ()
+    return [(f.name, f.type) for f in fields] == [("key", now.key), ("value", now.value)]
+
+
+def _as_maps(entries: Any, type_: MapType) -> Any:
+    """Lists of entries as maps."""
+    lengths = pc.list_value_length(entries).fill_null(0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum([0, *lengths]).astype(np.int32)
+    inner = entries.flatten()
+    arrow: Any = type_.arrow
+    key, value = pc.struct_field(inner, [0]), pc.struct_field(inner, [1])
+    return pa.MapArray.from_arrays(pa.array(ends), key, value, type=arrow, mask=entries.is_null())
 
 
 def _by_name(schema: Schema) -> dict[str, Field]:

@@ -2,49 +2,80 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value
 from everview.types import BOOLEAN, STRING, Type, type_of_arrow
 
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?=,|$)', re.DOTALL)
+
+@dataclass(frozen=True, slots=True)
+class CsvForm:
+    """How lines are written: what is between cells and around them, what is NULL, and whether errors fail."""
+
+    sep: str = ","
+    quote: str = '"'
+    null: str = ""
+    quote_all: bool = False
+    strict: bool = False
+
+    @classmethod
+    def of(cls, options: Value | None) -> CsvForm:
+        """The form that the options of a call ask for."""
+        given: dict[str, str] = {} if options is None else json.loads(options.as_py())
+        plain = cls(given.get("sep", ","), given.get("quote", '"'), given.get("nullValue", ""))
+        return replace(plain, quote_all=given.get("quoteAll") == "TRUE", strict=given.get("mode") == "FAILFAST")
+
+
+@cache
+def _quoted_cell(form: CsvForm) -> re.Pattern[str]:
+    quote, sep = re.escape(form.quote), re.escape(form.sep)
+    return re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}(?={sep}|$)", re.DOTALL)
+
+
 _FRACTION: Final = r"^\s*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?|NaN|[+-]?Inf(inity)?)\s*$"
 
 
 # -- reading
 
 
-def _from_csv(out: Kind, a: Value, schema: Value) -> Any:
+def _from_csv(out: Kind, a: Value, schema: Value, options: Value | None = None) -> Any:
     """The fields of each line, cast from text column by column."""
-    lines = a.to_pylist()
-    cells = [None if line is None else _cells(line) for line in lines]
+    form, lines = CsvForm.of(options), a.to_pylist()
+    cells = [None if line is None else _cells(line, form) for line in lines]
     columns: list[Value] = []
+    failed = np.array([row is not None and len(row) != len(out) for row in cells], bool)
     for place, field in enumerate(out):
-        texts = [row[place] if row is not None and place < len(row) else None for row in cells]
-        columns.append(_typed(pa.array(texts, pa.string()), type_of_arrow(field.type)))
+        texts = pa.array([row[place] if row is not None and place < len(row) else None for row in cells], pa.string())
+        columns.append(_typed(texts, type_of_arrow(field.type)))
+        failed |= pc.and_(columns[-1].is_null(), texts.is_valid()).to_numpy(zero_copy_only=False)
     mask: Any = pa.array([line is None for line in lines], pa.bool_())
-    return pa.StructArray.from_arrays(columns, fields=list(out), mask=mask)
+    made = pa.StructArray.from_arrays(columns, fields=list(out), mask=mask)
+    return Checked(made, failed, "it is no line of the schema") if form.strict and failed.any() else made
 
 
-def _cells(line: str) -> list[str | None]:
+def _cells(line: str, form: CsvForm) -> list[str | None]:
     """The cells of a line, an empty one as NULL; one with a quote in its midst is as it stands."""
     cells: list[str | None] = []
-    at = 0
+    at, pattern = 0, _quoted_cell(form)
     while at <= len(line):
-        quoted = _QUOTED.match(line, at)
+        quoted = pattern.match(line, at)
         if quoted is not None:
-            cells.append(re.sub(r'\\(["\\])', r"\1", quoted[1]) or None)
+            cells.append(re.sub(rf"\\([{re.escape(form.quote)}\\])", r"\1", quoted[1]) or None)
             at = quoted.end() + 1
             continue
-        end = line.find(",", at)
+        end = line.find(form.sep, at)
         end = len(line) if end < 0 else end
         cells.append(line[at:end] or None)
         at = end + 1
-    return cells
+    return [None if cell == form.null else cell for cell in cells]
 
 
 def _typed(texts: Value, to: Type) -> Value:
@@ -74,7 +105,7 @@ def _kept(texts: Value, pattern: str) -> Value:
 # -- writing
 
 
-def _to_csv(out: Kind, a: Value) -> Any:
+def _to_csv(out: Kind, a: Value, options: Value | None = None) -> Any:
     from everview.scalars.text_casts import to_string
 
     columns: list[list[str | None]] = []
@@ -88,7 +119,8 @@ def _to_csv(out: Kind, a: Value) -> Any:
             columns.append(to_string(column, type_of_arrow(field.type)).to_pylist())
     present = a.is_valid().to_pylist()
     rows = zip(*columns, strict=True) if columns else [()] * len(a)
-    return pa.array([_line(row) if there else None for row, there in zip(rows, present, strict=True)], out)
+    form = CsvForm.of(options)
+    return pa.array([_line(row, form) if there else None for row, there in zip(rows, present, strict=True)], out)
 
 
 def _moments(column: Value) -> list[str | None]:
@@ -98,18 +130,18 @@ def _moments(column: Value) -> list[str | None]:
     return text.to_pylist()
 
 
-def _line(cells: tuple[str | None, ...]) -> str | None:
-    return ",".join(map(_quoted, cells)) or None
+def _line(cells: tuple[str | None, ...], form: CsvForm) -> str | None:
+    return form.sep.join(_quoted(cell, form) for cell in cells) or None
 
 
-def _quoted(cell: str | None) -> str:
+def _quoted(cell: str | None, form: CsvForm) -> str:
     if cell is None:
-        return ""
+        return f"{form.quote}{form.null}{form.quote}" if form.quote_all else form.null
     cell = cell.strip(" ")
-    if cell and not any(mark in cell for mark in ',"\n\r'):
+    if cell and not form.quote_all and not any(mark in cell for mark in (form.sep, form.quote, "\n", "\r")):
         return cell
-    escaped = cell.replace('"', '\\"')
-    return f'"{escaped}"'
+    escaped = cell.replace(form.quote, f"\\{form.quote}")
+    return f"{form.quote}{escaped}{form.quote}"
 
 
 KERNELS: Final[dict[str, Kernel]] = {"from_csv": _from_csv, "to_csv": _to_csv}

@@ -11,6 +11,7 @@ import decimal
 import json
 import math
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.errors import BadPattern
-from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.functions.kernel import Failed, Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.loose_json import SINGLE_QUOTES, strict_json
 from everview.types import VARIANT, Variant
 from everview.types.arrow import field_of_arrow
 
@@ -36,9 +38,18 @@ def _no_constant(name: str) -> Any:
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Pairs, parse_constant=_no_constant)
 
 
-def _read(text: str) -> Any:
-    """The value that a text begins with; raises `ValueError`."""
-    return _DECODER.raw_decode(text.lstrip(" \t\r\n"))[0]
+def _read(text: str, options: Mapping[str, str] = SINGLE_QUOTES) -> Any:
+    """The value that a text begins with; raises `ValueError`.
+
+    What JSON itself does not have is rewritten, as far as the options allow it, where the text is none without that.
+    """
+    try:
+        return _DECODER.raw_decode(text.lstrip(" \t\r\n"))[0]
+    except ValueError:
+        strict = strict_json(text, options)
+        if strict == text:
+            raise
+        return _DECODER.raw_decode(strict.lstrip(" \t\r\n"))[0]
 
 
 # -- paths
@@ -135,13 +146,13 @@ def _keys(text: str) -> list[str] | None:
 # -- writing
 
 
-def _to_json(out: Kind, a: Value) -> Any:
-    kind = a.type
-    return each_row(out, lambda value: None if value is None else _json(value, kind), a)
+def _to_json(out: Kind, a: Value, options: Value | None = None) -> Any:
+    kind, nulls = a.type, options is not None and json.loads(options.as_py()).get("ignoreNullFields") == "FALSE"
+    return each_row(out, lambda value: None if value is None else _json(value, kind, nulls), a)
 
 
-def _json(value: Any, of: Kind) -> str:
-    """A value of an Arrow type or field as JSON; fields of structs that are NULL are left out."""
+def _json(value: Any, of: Kind, nulls: bool = False) -> str:
+    """A value of an Arrow type or field as JSON, without the NULL fields of structs unless ``nulls`` stay."""
     if value is None:
         return "null"
     kind = of.type if isinstance(of, pa.Field) else of
@@ -151,12 +162,12 @@ def _json(value: Any, of: Kind) -> str:
         return variant_json(Variant(value).value)
     if pa.types.is_struct(kind):
         fields = ((f.name, value[f.name], f) for f in kind)
-        return "{" + ",".join(f"{quoted(n)}:{_json(v, t)}" for n, v, t in fields if v is not None) + "}"
+        return "{" + ",".join(f"{quoted(n)}:{_json(v, t, nulls)}" for n, v, t in fields if nulls or v is not None) + "}"
     if pa.types.is_list(kind):
-        return "[" + ",".join(_json(item, kind.value_field) for item in value) + "]"
+        return "[" + ",".join(_json(item, kind.value_field, nulls) for item in value) + "]"
     if pa.types.is_map(kind):
         members = ((k if isinstance(k, str) else _json(k, kind.key_field), v) for k, v in value)
-        return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field)}" for k, v in members) + "}"
+        return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field, nulls)}" for k, v in members) + "}"
     match value:
         case bool() | int():
             return json.dumps(value)
@@ -192,34 +203,51 @@ class _Unfit(Exception):
 _ENDLESS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def _from_json(out: Kind, a: Value, schema: Value) -> Any:
-    return each(out, lambda text: _typed(text, out), a)
+def _from_json(out: Kind, a: Value, schema: Value, options: Value | None = None) -> Any:
+    given = SINGLE_QUOTES if options is None else {**SINGLE_QUOTES, **json.loads(options.as_py())}
+    if given.get("mode") == "FAILFAST":
+        return each(out, lambda text: _strictly_typed(text, out, given), a)
+    return each(out, lambda text: _typed(text, out, given), a)
 
 
-def _typed(text: str, kind: Kind) -> Any:
+def _typed(text: str, kind: Kind, options: Mapping[str, str]) -> Any:
     """The value of a text; a struct of NULLs, or NULL, where it is none of the type."""
     if not text.strip(" \t\r\n"):
         return None
     nothing = {field.name: None for field in kind} if pa.types.is_struct(kind) else None
     try:
-        value = _read(text)
+        value = _read(text, options)
         return nothing if value is None else _fitted(value, kind)
     except (ValueError, RecursionError, _Unfit):
         return nothing
 
 
-def _fitted(value: Any, kind: Kind) -> Any:
+def _strictly_typed(text: str, kind: Kind, options: Mapping[str, str]) -> Any:
+    """The value of a text; fails where it is none of the type, and where a field of it is not."""
+    if not text.strip(" \t\r\n"):
+        return None
+    try:
+        value = _read(text, options)
+        if value is None and pa.types.is_struct(kind):
+            return {field.name: None for field in kind}
+        return _fitted(value, kind, strict=True)
+    except (ValueError, RecursionError, _Unfit):
+        raise Failed("it is no JSON of the schema") from None
+
+
+def _fitted(value: Any, kind: Kind, strict: bool = False) -> Any:
+    """A value as one of a type; in structs what does not fit is NULL, unless that is to fail."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
-        return _struct(value, kind)
+        return _struct(value, kind, strict)
     if pa.types.is_list(kind):
         if not isinstance(value, list) or isinstance(value, _Pairs):
             raise _Unfit
-        return [_fitted(item, kind.value_type) for item in value]
+        return [_fitted(item, kind.value_type, strict) for item in value]
     if pa.types.is_map(kind):
         members = dict(_of(_Pairs, value))
-        return [(key, _fitted(member, kind.item_type)) for key, member in members.items()]
+        return [(key, _fitted(member, kind.item_type, strict)) for key, member in members.items()]
     if pa.types.is_string(kind):
         return value if isinstance(value, str) else _compact(value)
     if pa.types.is_boolean(kind):
@@ -244,14 +272,16 @@ def _of(wanted: type, value: Any) -> Any:
     return value
 
 
-def _struct(value: Any, kind: Kind) -> dict[str, Any]:
+def _struct(value: Any, kind: Kind, strict: bool) -> dict[str, Any]:
     """The fields of an object; one that does not fit is NULL, and of several of a name the last counts."""
     members = dict(_of(_Pairs, value))
     fitted: dict[str, Any] = {}
     for field in kind:
         try:
-            fitted[field.name] = _fitted(members.get(field.name), field.type)
+            fitted[field.name] = _fitted(members.get(field.name), field.type, strict)
         except _Unfit:
+            if strict:
+                raise
             fitted[field.name] = None
     return fitted
 

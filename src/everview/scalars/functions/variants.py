@@ -21,6 +21,7 @@ from everview.codes.rows import python_values
 from everview.errors import BadPattern, EverviewError
 from everview.scalars.functions.json_text import java_float, quoted
 from everview.scalars.functions.kernel import Failed, Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.functions.variant_columns import plain_variants
 from everview.scalars.shapes import merged, shape_of, spelled
 from everview.types import (
     FLOAT,
@@ -348,6 +349,9 @@ def _entries(raw: bytes) -> list[dict[str, Any]]:
 
 def to_variant(value: Value, type_: Type) -> Value:
     """A column of any type as variants."""
+    plain = plain_variants(value, type_)
+    if plain is not None:
+        return plain
     held = python_values(type_, value)
     return pa.array([None if v is None else Variant.of(inside(v, type_)).raw for v in held], pa.binary())
 

@@ -16,7 +16,8 @@ from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
 from everview.scalars.signatures.maps import MAPS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
-from everview.scalars.signatures.printing import JSON, PRINTED
+from everview.scalars.signatures.printing import PRINTED
+from everview.scalars.signatures.reading import JSON
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
 from everview.scalars.signatures.times import TIMES

@@ -164,7 +164,8 @@ class Types:
         if len(defined.alternatives) > 1:
             hint = "give it branches of its own, one for each: .type T = A {a: …} | B {b: …}"
             raise refused(f"type {full} is a union of records or of types with branches", defined.place, hint)
-        return self.kind(defined.alternatives[0], inner, defined.place)
+        (alias,) = defined.alternatives
+        return self.kind(alias, inner, defined.place)
 
     def term(self, full: str) -> TermType:
         """The branches of a type whose values are kept as text."""

@@ -18,9 +18,11 @@ from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm
 from everview.frontends.edn.infer import Column, inferred
 from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
-from everview.frontends.edn.query import Aggregated, EdnQuery, Found
+from everview.frontends.edn.pulling import pulled
+from everview.frontends.edn.query import Aggregated, EdnQuery, Found, Pulled
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.frontends.rules.compile import whole
+from everview.frontends.rules.program import RuleVariable
 from everview.operators.aggregate.registry import aggregates_of
 from everview.plan.aggregates import aggregate_call
 from everview.plan.catalog import Tables
@@ -53,7 +55,7 @@ def compile_query(
     sets = [name for name, reads in made.reads.items() if _is_set(reads)]
     try:
         plan = whole(made.program, GOAL, Tables(relations, sets=sets))
-        plan = _found(query, plan)
+        plan = _with_pulls(query, _found(query, plan), attributes)
     except EdnError:
         raise
     except EverviewError as error:
@@ -152,9 +154,9 @@ def _named(fact: EdnAttribute, of: Type, schema: Schema) -> Plan:
 def _found(query: EdnQuery, plan: Plan) -> Plan:
     """The elements of :find from the bindings of its variables."""
     if not any(isinstance(found, Aggregated) for found in query.find):
-        columns = [plan.column(_place(query, found.name)) for found in query.find if not isinstance(found, Aggregated)]
+        columns = [plan.column(_place(query, _variable(found).name)) for found in query.find]
         return Project(plan, tuple(columns), query.names)
-    groups = list(dict.fromkeys(found.name for found in query.find if not isinstance(found, Aggregated)))
+    groups = list(dict.fromkeys(_variable(found).name for found in query.find if not isinstance(found, Aggregated)))
     calls = [_call(found, plan, query) for found in query.find if isinstance(found, Aggregated)]
     # Without groups there is a row also of nothing, which is no finding: the count tells.
     rows = AggregateCall("count", (), False, None, (), BIGINT, False)
@@ -163,9 +165,23 @@ def _found(query: EdnQuery, plan: Plan) -> Plan:
     made = Aggregate(plan, by, (*calls, rows), names)
     kept = made if groups else Filter(made, call("greater", made.column(len(names) - 1), literal(0, BIGINT)))
     numbers = iter(range(len(groups), len(names)))
-    places = [next(numbers) if isinstance(found, Aggregated) else groups.index(found.name) for found in query.find]
+    places = [
+        next(numbers) if isinstance(found, Aggregated) else groups.index(_variable(found).name) for found in query.find
+    ]
     columns = tuple(_cut(found, kept.column(at)) for found, at in zip(query.find, places, strict=True))
     return Project(kept, columns, query.names)
+
+
+def _with_pulls(query: EdnQuery, plan: Plan, attributes: Attributes) -> Plan:
+    """The plan with what is pulled in place of the entities."""
+    for column, found in enumerate(query.find):
+        if isinstance(found, Pulled):
+            plan = pulled(plan, column, found.pattern, attributes)
+    return plan
+
+
+def _variable(found: Found) -> RuleVariable:
+    return found if isinstance(found, RuleVariable) else found.variable
 
 
 def _cut(found: Found, value: Expression) -> Expression:
@@ -179,7 +195,7 @@ def _cut(found: Found, value: Expression) -> Expression:
 
 def _place(query: EdnQuery, name: str) -> int:
     """Where a variable stands among the bindings."""
-    found = [f.variable if isinstance(f, Aggregated) else f for f in query.find]
+    found = list(map(_variable, query.find))
     return list(dict.fromkeys(v.name for v in (*found, *query.with_))).index(name)
 
 

@@ -13,11 +13,13 @@ from typing import Final
 from everview.frontends.edn.clauses import parse_binding, parse_clause, parse_rule, variable
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, KeywordForm, ListForm, MapForm, ScalarForm, SymbolForm, VectorForm
+from everview.frontends.edn.pull_patterns import parse_pattern
 from everview.frontends.edn.query import (
     Aggregated,
     EdnQuery,
     Found,
     Input,
+    Pulled,
     RulesInput,
     Shape,
     SourceInput,
@@ -114,13 +116,20 @@ def _found(form: AnyForm) -> Found:
     match form:
         case SymbolForm():
             return variable(form)
-        case ListForm((SymbolForm("pull"), *_)):
-            hint = "find ?e and the attributes that are wanted: :find ?e ?name :where [?e :name ?name]"
-            raise refuse(form.place, "pull is not maintained", hint)
+        case ListForm((SymbolForm("pull"), *arguments)):
+            return _pulled(form, tuple(arguments))
         case ListForm((SymbolForm(function), *arguments)):
             return _aggregated(form, function, tuple(arguments))
         case _:
             raise refuse(form.place, f"{form!r} cannot be found", "write variables, or aggregates: (count ?x)")
+
+
+def _pulled(form: ListForm, arguments: tuple[AnyForm, ...]) -> Pulled:
+    if arguments[:1] == (SymbolForm("$"),):
+        arguments = arguments[1:]
+    if len(arguments) != 2:
+        raise refuse(form.place, f"{form!r} is no pull", "write (pull ?e [:name {:friend [:name]}])")
+    return Pulled(variable(arguments[0]), parse_pattern(arguments[1]), place=form.place)
 
 
 def _aggregated(form: ListForm, function: str, arguments: tuple[AnyForm, ...]) -> Aggregated:

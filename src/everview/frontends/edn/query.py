@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from everview.frontends.edn.forms import AnyForm, ListForm, SymbolForm, VectorForm
+from everview.frontends.edn.pull_patterns import PullPattern
 from everview.frontends.rules.program import NOWHERE, Constant, RuleVariable, TextPlace, Wildcard
 
 Shape = Literal["relation", "collection", "tuple", "scalar"]
@@ -30,7 +31,20 @@ class Aggregated:
     place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
 
 
-Found = RuleVariable | Aggregated
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """``(pull ?e [:name])``: attributes of an entity, and of those that it refers to."""
+
+    variable: RuleVariable
+    pattern: PullPattern
+    place: TextPlace = field(default=NOWHERE, compare=False, kw_only=True, repr=False)
+
+    @property
+    def function(self) -> str:
+        return "pull"
+
+
+Found = RuleVariable | Aggregated | Pulled
 
 
 # -- what is given, and what functions give: how values are bound

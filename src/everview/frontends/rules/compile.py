@@ -378,8 +378,9 @@ def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
     """The rule with other names for some relations."""
 
     def named(part: RulePart) -> RulePart:
-        is_one = isinstance(part, RuleAtom) and part.relation in names
-        return replace(part, relation=names[part.relation]) if is_one else part
+        if not isinstance(part, RuleAtom) or part.relation not in names:
+            return part
+        return replace(part, relation=names[part.relation])
 
     head = replace(rule.head, relation=names.get(rule.head.relation, rule.head.relation))
     return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))

@@ -2,7 +2,7 @@
 
 ``$Num(x)`` belongs to the type that has such a branch, and ``[x, y]`` and ``nil`` to the type of the column, variable
 or field that they stand for. The kinds of columns are those declared; a column that is not declared has the kind of
-what its rules give. Constructors are given the kinds of their arguments, by which they are written as text and read again.
+what its rules give. Constructors are given the kinds of their arguments, by which they are written and read.
 
 >>> from everview.frontends.datalog.parse import parse
 >>> text = ".type L = [head: number, tail: L] .decl l(x: L) l(nil). l([1, x]) :- l(x). s(y) :- l([_, y])."

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from everview.scalars.functions.kernel import Failed, Kernel, each
 from everview.scalars.text_casts import float_text
@@ -107,7 +107,9 @@ class _Reading:
                     frames.pop()
             if done is not None:
                 self._skip()
-                return done if self._at == len(self._text) else self._fail("the end")
+                if self._at < len(self._text):
+                    self._fail("the end")
+                return done
 
     def _begun(self, kind: Any) -> _Frame | str:
         """A value without arguments, or the beginning of one with them."""
@@ -158,7 +160,7 @@ class _Reading:
             self._fail(f'"{mark}"')
         self._at += len(mark)
 
-    def _fail(self, wanted: str) -> Any:
+    def _fail(self, wanted: str) -> NoReturn:
         shown = self._text if len(self._text) <= _LONGEST else f"{self._text[:_LONGEST]}…"
         raise Failed(f"{shown} is no {self._root}: {wanted} should stand at character {self._at + 1}")
 

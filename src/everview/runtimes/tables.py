@@ -8,8 +8,8 @@ for a delete. `Resolver.change` turns commands into the change of the table, giv
 - a command whose order lies before that of the row it would replace comes too late, and is passed over;
 - a snapshot says all that the table holds: the change is what it has more, less what it has no more;
 - a table may remember deletes, in a table of `TOMBSTONES` beside it: then a put whose order lies before that of the
-  last delete of its key comes too late as well, and does not bring the key back. Of more than `MOST_DELETES` on a shard,
-  half are forgotten, those of the least orders.
+  last delete of its key comes too late as well, and does not bring the key back. Of more than `MOST_DELETES` on a
+  shard half are forgotten, those of the least orders.
 
 The rows of a change stand in the order of the table's trace, key first, and keep it: `Resolver.cells` hands them to the
 index of the table as its output, so that nothing is sorted again, and to the source with their words put back.

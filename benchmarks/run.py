@@ -45,6 +45,8 @@ SCENARIOS = (
     "expiry",
     "pull",
     "spark_pipeline",
+    "first_load",
+    "pipeline_life",
 )
 ON_REQUEST = ("native",)  # beside programs that not every machine can build
 PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems

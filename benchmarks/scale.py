@@ -23,6 +23,8 @@ class Scale:
     threads: tuple[int, ...]  # that Pathway gets; which is better differs
     transfers: tuple[int, ...]  # of a pipeline on Spark
     main_transfers: int
+    loaded: int  # transfers of a first load
+    lives: tuple[int, int]  # transfers of two states that live on
     cluster_changes: int
     tpch: float  # the scale factor
     tpch_ticks: int
@@ -44,6 +46,8 @@ FULL = Scale(
     threads=(1, 2),
     transfers=(1_000_000, 3_000_000, 10_000_000, 30_000_000),
     main_transfers=10_000_000,
+    loaded=20_000_000,
+    lives=(2_500_000, 10_000_000),
     cluster_changes=4_000_000,
     tpch=1,
     tpch_ticks=10,
@@ -65,6 +69,8 @@ QUICK = Scale(
     threads=(2,),
     transfers=(100_000, 300_000),
     main_transfers=300_000,
+    loaded=300_000,
+    lives=(100_000, 400_000),
     cluster_changes=200_000,
     tpch=0.01,
     tpch_ticks=5,

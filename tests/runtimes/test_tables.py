@@ -19,6 +19,7 @@ from everview.errors import UnknownName
 from everview.operators.exchange import Exchange
 from everview.operators.index import Index
 from everview.operators.operator import Layout
+from everview.runtimes import tables
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Decision
@@ -156,6 +157,19 @@ def test_with_tombstones_the_order_of_arrival_does_not_matter(
         batch, changes = changes[:size], changes[size:]
         run.tick({"t": commands([(("a", str(at), 1, at), at, 1 if puts else -1) for at, puts in batch])})
     assert run.view("all").rows() == []  # the last change, of order 7, was a delete
+
+
+def test_the_oldest_deletes_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_DELETES", 6)
+    run = Embedded(incrementalize(circuit()), tables={"t": Table(("name", "k"), "at", tombstones=True)})
+    for at in range(20):
+        run.tick({"t": commands([((str(at), "", 1, at), at, -1)])})
+        remembered = run.program.table("t" + tables.TOMBSTONES)
+        assert remembered is not None
+        assert sum(len(trace.before.consolidated()) for trace in run.state.of(remembered)) <= 6
+    for at in (2, 19):  # a put that comes after its delete, and lies before
+        run.tick({"t": commands([((str(at), "", 1, at - 1), at - 1, 1)])})
+    assert [row[0] for row in run.view("all").rows()] == ["2"]
 
 
 @given(ticks=st.lists(st.lists(st.tuples(keys, st.integers(-2, 2)), max_size=5), max_size=5), shards=st.integers(1, 3))

@@ -188,6 +188,25 @@ def test_sinks_and_settings_of_sql() -> None:
     ]
 
 
+def test_topics_of_sql(tmp_path: Path) -> None:
+    (tmp_path / "p.sql").write_text("""SET everview.state = 'state';
+        CREATE TABLE account (id BIGINT PRIMARY KEY, owner STRING) USING kafka
+          OPTIONS (changes 'upsert', subscribe 'accounts', kafka.bootstrap.servers 'here:9092');
+        CREATE MATERIALIZED VIEW held AS SELECT owner, count(*) AS n FROM account GROUP BY owner;
+        INSERT INTO TOPIC 'held' OPTIONS (mode 'upsert', key 'owner', exactly_once false, 'kafka.acks' = 'all')
+          SELECT * FROM held;
+        INSERT INTO TOPIC 'all' TABLE held; INSERT INTO topic SELECT * FROM held""")
+    found = read(tmp_path / "p.sql")
+    account, to = found.sources["account"], {"options": {"kafka.acks": "all"}, "exactly_once": False}
+    assert (account.format, account.key, account.changes) == ("kafka", ["id"], "upsert")
+    assert account.options == {"subscribe": "accounts", "kafka.bootstrap.servers": "here:9092"}
+    assert found.sinks["held"] == [
+        SinkModel(topic="held", mode="upsert", key=["owner"], **to),
+        SinkModel(topic="all"),
+        SinkModel(table="topic"),
+    ]
+
+
 def test_views_stay_in_their_places() -> None:
     text = "SET a.b = 'x;y';\nCREATE TABLE t (a INT)\n  USING json;\nCREATE VIEW v AS SELECT ';' FROM t"
     assert read_file(text).views.splitlines()[3] == "CREATE VIEW v AS SELECT ';' FROM t"

@@ -8,7 +8,8 @@ for a delete. `Resolver.change` turns commands into the change of the table, giv
 - a command whose order lies before that of the row it would replace comes too late, and is passed over;
 - a snapshot says all that the table holds: the change is what it has more, less what it has no more;
 - a table may remember deletes, in a table of `TOMBSTONES` beside it: then a put whose order lies before that of the
-  last delete of its key comes too late as well, and does not bring the key back.
+  last delete of its key comes too late as well, and does not bring the key back. Of more than `MOST_DELETES` on a
+  shard half are forgotten, those of the least orders.
 
 The rows of a change stand in the order of the table's trace, key first, and keep it: `Resolver.cells` hands them to the
 index of the table as its output, so that nothing is sorted again, and to the source with their words put back.
@@ -53,6 +54,7 @@ class Table:
     tombstones: bool = False  # whether deletes are remembered, with their order
 
 
+MOST_DELETES = 1 << 20  # that a shard remembers of a table
 TOMBSTONES = " (deleted)"  # what the name of a table that remembers the deletes of another ends in
 
 
@@ -174,7 +176,18 @@ class Resolver:
         latest = last_of_key(latest, self.key, (self.key, self.key + 1))
         old = graves.rows_of(ones(project(latest, np.arange(self.key))), deletes)
         new = ones(project(latest[latest[:, -1] < 0], np.arange(self.key + 1)))
-        return commands, merge(negated(old), new)
+        return commands, self._forgetting(deletes, merge(negated(old), new))
+
+    def _forgetting(self, deletes: TraceView, buried: Matrix) -> Matrix:
+        """The change of what is remembered of deletes, and of what is forgotten if those would be too many."""
+        if len(deletes) + buried.shape[0] <= MOST_DELETES:
+            return buried
+        held = merge(deletes.consolidated(), buried)
+        most = MOST_DELETES // 2  # so that this is done seldom
+        if held.shape[0] <= MOST_DELETES:
+            return buried
+        oldest = np.argsort(held[:, self.key], kind="stable")[: held.shape[0] - most]
+        return merge(buried, negated(held[np.sort(oldest)]))
 
     def put(self, rows: Matrix, contents: Batches) -> Matrix:
         """The change that puts rows in place of those of their keys; of one key the last counts."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from everview.plan.timed import CLOCK
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
+from everview.spark.batching import counted, is_too_large
 from everview.spark.bound import BoundSources
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import require_planned
@@ -159,7 +161,8 @@ class PipelineEpochs:
         decision = self._placement.unfetched()
         try:
             frame, whole = arrival.coded(engine), arrival.whole(engine)
-            return engine.tick_on_cluster(frame, whole, offsets, decision, describe, inspect), bad
+            tick = partial(engine.tick_on_cluster, frame, whole, offsets, decision, describe, inspect)
+            return self._in_batches(engine, arrival, tick), bad
         except CodeCollision as collision:
             log.info("%s: the driver encodes the batch", collision.message)
             fetched = arrival.fetch(None)
@@ -167,6 +170,17 @@ class PipelineEpochs:
             bad = self._set_aside(engine.epoch + 1, [fetched.bad()])
             again = Decision("driver", "two values have one code")
             return engine.tick(fetched.changes(), offsets, again, describe), bad
+
+    def _in_batches(self, engine: Engine, arrival: Arrival, tick: Callable[[], Ticked]) -> Ticked:
+        """Run a tick by tasks that are given rows in batches of a number; if those are too large, in smaller ones."""
+        try:
+            with counted(self._spark, engine.path, [spec.schema for spec in arrival.specs]):
+                return tick()
+        except Exception as error:
+            if not is_too_large(error):
+                raise
+            log.info("rows are very long: Spark weighs their batches")
+            return tick()
 
     def _set_aside(self, epoch: int, parts: Sequence[pa.Table]) -> int:
         """Refuse bad rows, or set them aside under the epoch's number, and return how many there were.

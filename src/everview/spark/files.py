@@ -41,7 +41,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PATTERN = re.compile(r"[*?\[{]")
 _OURS: Final = ("state", "shards", "partitions", "place", "bad_rows", "keep_epochs", "trigger")  # SET everview.…
 _SESSION: Final = {"spark.master": "master", "spark.app.name": "name", "spark.driver.memory": "memory"}
-_LISTS: Final = ("key", "columns")  # of a source, with commas between them in SQL
+_LISTS: Final = ("key", "columns")  # with commas between them in SQL
+_OF_SINKS: Final = {"key", "begin", "exactly_once"}  # our options of a sink, where SQL has all of them in one place
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +227,15 @@ def _unknown_option(table: str, option: str, known: list[str]) -> PipelineError:
 
 
 def _sink(sink: SinkText) -> dict[str, Any]:
-    return {
-        "path": sink.path, "table": sink.table, "format": sink.format, "mode": sink.mode, "options": sink.options,
+    """The keys of a sink: our options, and beside them those of Spark's writer, or of Kafka's."""
+    said: dict[str, Any] = {
+        "path": sink.path, "table": sink.table, "topic": sink.topic, "format": sink.format, "mode": sink.mode,
     }  # fmt: skip
+    options = dict(sink.options)
+    for option in _OF_SINKS & options.keys():
+        value = options.pop(option)
+        said[option] = [part.strip() for part in value.split(",")] if option in _LISTS else value
+    return said | {"options": options}
 
 
 # -- Python

@@ -27,8 +27,9 @@ from everview.errors import EndlessLoop, FunctionError, NegativeWeight, WeightOv
 from everview.operators.explode import Explode
 from everview.oracle import evaluate
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.spark import passing, rounds, wire
+from everview.runtimes.spark import cluster, passing, rounds, wire
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.passing import PASSED
 from everview.zset import ZSet
 from oracle.cases import Case
 from recursion.programs import PROGRAMS
@@ -445,15 +446,30 @@ def test_a_long_matrix_is_cut_and_put_together(
 def test_what_is_large_passes_through_files(
     program: Recursive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And the files are gone when the epoch is over."""
     monkeypatch.setattr(passing, "INLINE_BYTES", 8)
+    passed: list[str] = []
+
+    def discard_passed(path: str, epoch: int) -> None:
+        passed.extend(attempt for attempt in attempts(Path(path)) if attempt.endswith(PASSED))
+        passing.discard_passed(path, epoch)
+
+    monkeypatch.setattr(cluster, "discard_passed", discard_passed)
     rng = random.Random(program.name)
     with engine(program.build(), tmp_path / "state", shards=3) as run:
         for facts, delta in recursive_changes(program, rng, ticks=2, n=4):
             tick(run, delta)
             agree(run, program, facts)
-        assert any(attempt.endswith(".p") for attempt in attempts(tmp_path / "state"))
-        run.store.vacuum()
-        assert not any(attempt.endswith(".p") for attempt in attempts(tmp_path / "state"))
+            assert not any(attempt.endswith(PASSED) for attempt in attempts(tmp_path / "state"))
+        assert passed
+
+
+def test_large_cells_move_from_stage_to_stage_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passing, "INLINE_BYTES", 8)
+    circuit = incrementalize(everything())
+    with engine(circuit, tmp_path / "state") as run:
+        compare(circuit, run, random_changes(3, ticks=3))
+        assert not any(attempt.endswith(PASSED) for attempt in attempts(tmp_path / "state"))
 
 
 def test_slices_stay_few(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 - ``CREATE TABLE name (columns) USING format OPTIONS (path '…', key 'id')``: a source;
 - ``INSERT OVERWRITE DIRECTORY '…' USING format SELECT * FROM view``: a sink of snapshots;
 - ``INSERT OVERWRITE table SELECT * FROM view`` and ``INSERT INTO table …``: a table with the rows, or the changes;
+- ``INSERT INTO TOPIC 'name' OPTIONS (mode 'upsert', key 'id', …) SELECT * FROM view``: a Kafka topic;
 - everything else is left to `everview.frontends.sql.bind`, at the place where it stands.
 
 >>> found = read_file("SET everview.state = 'here'; CREATE TABLE t (a INT); CREATE VIEW v AS SELECT a FROM t")
@@ -42,7 +43,7 @@ class TableText:
 
 @dataclass(frozen=True, slots=True)
 class SinkText:
-    """The target of a view: a directory or a table, and whether it gets the changes or the whole view."""
+    """The target of a view: a directory, a table or a topic, and whether it gets the changes or the whole view."""
 
     view: str
     mode: str
@@ -50,6 +51,7 @@ class SinkText:
     table: str | None = None
     format: str | None = None
     options: Options = field(default_factory=Options)
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +328,24 @@ def _sink(words: TokenReader) -> SinkText:
         words.expect(_SINK, "INTO")
     if mode == "snapshot" and (words.took("LOCAL", "DIRECTORY") or words.took("DIRECTORY")):
         return _directory(words)
+    topic = _topic(words) if mode == "changes" else None
+    if topic is not None:
+        options = words.options()
+        return SinkText(_view(words), options.pop("mode", mode), options=options, topic=topic)
     words.took("TABLE")
     table = words.name(_SINK)
     form = words.name(_SINK) if words.took("USING") else None
     options = words.options()
     return SinkText(_view(words), mode, None, table, form, options)
+
+
+def _topic(words: TokenReader) -> str | None:
+    """``TOPIC 'name'``, if that is next; a table may be called topic."""
+    start = words.position
+    if words.took("TOPIC") and (name := words.string()) is not None:
+        return name
+    words.position = start
+    return None
 
 
 def _directory(words: TokenReader) -> SinkText:

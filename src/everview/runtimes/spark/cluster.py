@@ -25,7 +25,7 @@ from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.loops import Cells
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
-from everview.runtimes.spark.passing import Passer, Received
+from everview.runtimes.spark.passing import Passer, Received, discard_passed
 from everview.runtimes.spark.stages import Job, chain, gathering, joined, one, wakes
 from everview.runtimes.spark.values import (
     ChunkRefs,
@@ -147,6 +147,11 @@ class Cluster:
         for _, batches in appends:
             for ref in batches.values():
                 self.written.setdefault(ref.key, []).append(ref)
+
+    def close(self) -> None:
+        """Remove the files through which tasks have passed on what they had: what is wanted of them is here."""
+        if self.jobs:
+            discard_passed(self.path, self.epoch + 1)
 
     # -- inside
 

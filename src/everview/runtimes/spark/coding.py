@@ -28,8 +28,9 @@ from everview.codes.coerce import null_not_allowed
 from everview.errors import CodeCollision, EverviewError
 from everview.operators.exchange import Exchange, spread
 from everview.operators.operator import ByKey, Layout
+from everview.runtimes.spark.passing import InlinePasser, Passer
 from everview.runtimes.spark.values import ValuePassing, attempt, entries_for
-from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, matrix_rows, pack_entries, to_batches
+from everview.runtimes.spark.wire import SCHEMA, Row, RowKind, error_row, pack_entries, to_batches
 from everview.runtimes.spark.worker import settle
 from everview.runtimes.tables import ARRIVAL, COMMAND, ORDER, WEIGHT, followed_by
 from everview.types import COMPOSITE, TIMESTAMP, VARIANT, Decimal, Schema, Type
@@ -86,6 +87,13 @@ class Coding:
         given = {name: table.column(name).to_numpy() for name in self.meta}
         arrival = np.arange(arrived, arrived + table.num_rows)
         return followed_by(COMMAND if self.keyed else (WEIGHT,), words, {ARRIVAL: arrival, **given})
+
+    def passer(self) -> InlinePasser:
+        """What passes the rows on, in a task."""
+        passing = self.passing
+        return (
+            InlinePasser() if passing is None else Passer(passing.path, passing.epoch, attempt(f"coding.{self.node}"))
+        )
 
     def _require_values(self, table: pa.Table) -> None:
         for field in self.schema.fields:
@@ -157,15 +165,17 @@ def _column(name: str) -> Column:
 def _rows_coder(coding: Coding, exceptions: Entries | None) -> Coder:
     def rows(batches: Batches) -> Iterator[Row]:
         values, arrived = _Values(coding, exceptions), _first_arrival()
-        for table, bad in gathered(_viewed(coding, batch) for batch in batches):
-            yield from _bad_rows(coding, bad)
-            matrix = coding.matrix(values.in_words(table), values.dictionary, arrived)
-            arrived += table.num_rows
-            for shard, part in enumerate(coding.split(matrix)):
-                yield from matrix_rows(RowKind.CELL, coding.node, shard, part)
-            if values.dictionary.nbytes > LARGE:
-                yield from values.rows()
-                values = _Values(coding, exceptions)
+        with coding.passer() as passer:
+            for table, bad in gathered(_viewed(coding, batch) for batch in batches):
+                yield from _bad_rows(coding, bad)
+                matrix = coding.matrix(values.in_words(table), values.dictionary, arrived)
+                arrived += table.num_rows
+                for shard, part in enumerate(coding.split(matrix)):
+                    yield from passer.moved(coding.node, shard, part)
+                if values.dictionary.nbytes > LARGE:
+                    yield from values.rows()
+                    values = _Values(coding, exceptions)
+            yield from passer.finish()
         yield from values.rows()
 
     return _coder(rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -298,7 +299,8 @@ class Engine(Closing):
                 describe=describe,
             )
             place = Adaptive(InProcess(program, run.state, run.context), cluster, self.placement, decision)
-            outputs: dict[str, Change] = {**run.compute(cells, place)}
+            with closing(cluster):
+                outputs: dict[str, Change] = {**run.compute(cells, place)}
             for node, rows in cluster.large.items():
                 view = views[node]
                 outputs[view] = StoredChange(self.path, view, run.view(view).schema, run.epoch, run.epoch + 1, rows)

@@ -1,12 +1,17 @@
-"""Cells on their way between the driver and tasks: small ones as bytes in a row, large ones as files.
+"""Cells on their way between the driver and tasks, and from stage to stage: small ones as bytes in a row, large ones
+as files.
 
-Every process of a cluster sees the state directory, so a large matrix is written there once, to a segment that
-nothing will ever refer to, and a reference travels in its place. The next `vacuum` removes the file.
+Every process of a cluster sees the state directory, so a large matrix is written there once, to a segment that no
+commit refers to, and a reference travels in its place: what goes through Spark's exchange is copied four times, and
+compressed. When the epoch is over, the driver removes the files; what a crash leaves, the next `vacuum` removes.
+
+A state in an object store has its files elsewhere: there, what moves from stage to stage moves through the exchange.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +25,7 @@ from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.files import File, FileSystem
 from everview.traces.store.layout import layout_of
+from everview.traces.store.objects import scheme_of
 from everview.types.words import Matrix
 
 INLINE_BYTES = 256 << 10  # a larger matrix goes through a file
@@ -36,13 +42,44 @@ class _Passing(FileSystem):
 
 
 PASSING = _Passing()
+PASSED = ".passed"  # what the attempt ends in that names a segment of this kind
 
 
-class Passer:
+def discard_passed(path: str, epoch: int) -> None:
+    """Remove the files through which an epoch has passed cells, if they are at hand; what is mapped stays mapped."""
+    if scheme_of(path) is not None:
+        return
+    layout = layout_of(path)
+    passed = re.compile(rf"{epoch:012}-.*{re.escape(PASSED)}-[0-9a-f]+\.seg")
+    for name in filter(passed.fullmatch, layout.segment_names()):
+        layout.discard(name, PASSING)
+
+
+class InlinePasser:
+    """Passes everything on as bytes in rows, where there is no state directory."""
+
+    def moved(self, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+        """A shard's rows of a stream for the next stage."""
+        return matrix_rows(RowKind.CELL, node, shard, matrix)
+
+    def finish(self) -> Iterator[Row]:
+        return iter(())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+class Passer(InlinePasser):
     """Writes what one task, or the driver for one job, passes on."""
 
     def __init__(self, path: str, epoch: int, attempt: str) -> None:
-        self._writer = SegmentWriter(path, epoch, attempt, PASSING)
+        self._writer = SegmentWriter(path, epoch, f"{attempt}{PASSED}", PASSING)
+        self._at_hand = scheme_of(path) is None
         self._waiting: list[Row] = []
 
     def rows(self, kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
@@ -52,6 +89,9 @@ class Passer:
             return
         ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
         self._waiting.append(Row(kind, node, shard, 0, json.dumps(ref).encode()))
+
+    def moved(self, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
+        return self.rows(RowKind.CELL, node, shard, matrix) if self._at_hand else super().moved(node, shard, matrix)
 
     def share(self, node: int, shard: int, matrix: Matrix, partitions: int) -> None:
         """A shard's rows of a stream for every task; the rows come from `finish`."""

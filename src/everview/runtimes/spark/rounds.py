@@ -75,7 +75,7 @@ class Round:
         try:
             with (
                 SegmentWriter(self.path, self.epoch + 1, attempt) as writer,
-                Passer(self.path, self.epoch + 1, f"{attempt}.p") as passer,
+                Passer(self.path, self.epoch + 1, attempt) as passer,
             ):
                 for shard in sorted(arrived):
                     context = Context(values.dictionary, self.program.circuit.functions, self.check)

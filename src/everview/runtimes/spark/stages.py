@@ -33,7 +33,6 @@ from everview.runtimes.spark.wire import (
     edit_row,
     error_row,
     from_batches,
-    matrix_rows,
     to_batches,
 )
 from everview.runtimes.spark.worker import Replica, replica, settle
@@ -172,7 +171,7 @@ def _run(
 ) -> Iterator[Row]:
     with (
         SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
-        Passer(job.path, job.epoch + 1, f"{attempt}.p") as passer,
+        Passer(job.path, job.epoch + 1, attempt) as passer,
     ):
         work = _Work(job, number, writer, passer, blocks, shared)
         try:
@@ -285,11 +284,11 @@ class _Work:
             source, exchange = _moved(self.program, node)
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
-                    yield from matrix_rows(RowKind.CELL, node, target, part)
+                    yield from self.passer.moved(node, target, part)
         for node in sorted({node for stage in later for node in stage.shared} & cells.keys() & {*self.stage.nodes}):
             self.passer.share(node, shard, cells[node], self.job.partitions)
         for node in sorted({node for stage in later for node in stage.stays} & cells.keys()):
-            yield from matrix_rows(RowKind.CELL, node, shard, cells[node])
+            yield from self.passer.moved(node, shard, cells[node])
         if wakes(self.job):
             yield Row(RowKind.WAKE, -1, shard)
 

@@ -21,7 +21,7 @@ from everview.codes.backed import BackedDictionary
 from everview.codes.dictionary import Dictionary, Entries
 from everview.runtimes.embedded.interned import as_slices, divided, ordered
 from everview.runtimes.embedded.stored_entries import MappedChunk
-from everview.runtimes.spark.passing import PASSING, Received
+from everview.runtimes.spark.passing import PASSED, PASSING, Received
 from everview.runtimes.spark.wire import Row, RowKind, edit_row, pack_entries, unpack_entries
 from everview.runtimes.spark.worker import Replica
 from everview.traces.store import Replace, SegmentWriter, SliceRef
@@ -45,7 +45,7 @@ class ValuePassing:
         if block.nbytes <= MANY_BYTES:
             yield Row(RowKind.NEW, -1, 0, 0, block.data)
             return
-        with SegmentWriter(self.path, self.epoch, f"{attempt}.v", PASSING) as writer:
+        with SegmentWriter(self.path, self.epoch, f"{attempt}.v{PASSED}", PASSING) as writer:
             parts = divided(entries, self.divisions)
             refs = [writer.add("passing", division, pack_entries(part)) for division, part in parts]
             writer.finish()

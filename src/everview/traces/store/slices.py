@@ -90,7 +90,8 @@ def refer(name: str, shard: int, array: Array, file: str, offset: int) -> SliceR
 
 def refer_narrow(name: str, shard: int, shape: tuple[int, ...], narrow: Array, file: str, offset: int) -> SliceRef:
     """The reference to a matrix whose narrow form is put at `offset` of `file`."""
-    return SliceRef(name, shard, file, offset, *shape, f"{NARROW}{narrow.nbytes}", zlib.crc32(narrow.data))
+    rows, columns = shape
+    return SliceRef(name, shard, file, offset, rows, columns, f"{NARROW}{narrow.nbytes}", zlib.crc32(narrow.data))
 
 
 def octets(array: Array) -> memoryview:

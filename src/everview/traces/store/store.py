@@ -42,7 +42,7 @@ from everview.traces.store.layout import (
 )
 from everview.traces.store.lock import WriterLock, lock_for_writing, unlock
 from everview.traces.store.log import EVERY_TICK, NEVER, Log, Uncertain
-from everview.traces.store.manifest import Fingerprints, Manifest
+from everview.traces.store.manifest import Fingerprints, Manifest, ManifestEntry
 from everview.traces.store.reader import Reader, State, attach
 from everview.traces.store.record import RecordKind, encode
 from everview.traces.store.replay import epochs, log_of, replay, times

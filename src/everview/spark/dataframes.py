@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyspark.sql.types as st
 
 from everview.errors import DataFrameError, PipelineError
-from everview.frontends.catalyst import MARK, MOST_CONSTANTS, Path, Question, ReadFrame, UnreadFrame
-from everview.frontends.catalyst import frame_plan, parsed, questions
+from everview.frontends.catalyst import (
+    MARK,
+    MOST_CONSTANTS,
+    Path,
+    Question,
+    ReadFrame,
+    UnreadFrame,
+    frame_plan,
+    parsed,
+    questions,
+)
 from everview.plan.catalog import Readable
 from everview.spark.spec import TYPES
 from everview.types import (
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ALL_FIELDS: Final = 2**31 - 1
+_NOT_PYTHON: Final = (".java:", ".scala:", "(Native Method)")  # in the places of calls that Python did not make
 _SPARK_TYPES: Final[dict[Type, st.DataType]] = {
     **{ours: kind() for kind, ours in reversed(TYPES.items()) if kind not in (st.CharType, st.VarcharType)},
     TIMESTAMP: st.TimestampType(),
@@ -189,7 +199,9 @@ def call_site(analyzed: Any, path: Path) -> str:
     for length in range(len(path), -1, -1):
         context = java_node(analyzed, path[:length]).origin().context()
         if context is not None and str(context.getClass().getName()).endswith("DataFrameQueryContext"):
-            return f"in {context.fragment()}, called from {context.callSite()}"
+            place = str(context.callSite())
+            if not any(java in place for java in _NOT_PYTHON):
+                return f"in {context.fragment()}, called from {place}"
     return ""
 
 
@@ -233,8 +245,7 @@ class _Substitution:
         none, catalyst = jvm.scala.Option.empty(), jvm.org.apache.spark.sql.catalyst
         empty = self._sequence([])
         named = [
-            catalyst.expressions.Alias(own, wanted.name(), wanted.exprId(), empty, none, empty)
-            for own, wanted in pairs
+            catalyst.expressions.Alias(own, wanted.name(), wanted.exprId(), empty, none, empty) for own, wanted in pairs
         ]
         return catalyst.plans.logical.Project(self._sequence(named), rows)
 

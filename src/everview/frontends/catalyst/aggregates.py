@@ -182,7 +182,7 @@ def _formula(name: str) -> AggregateHandler:
     def make(given: AggregateNode) -> Expression:
         if given.distinct:
             raise given.refused(f"{name} of distinct values", "take them from a distinct frame")
-        return formula(lambda function, *values: given.made(function, *values), given.values()[:count])
+        return formula(given.made, given.values()[:count])
 
     return make
 

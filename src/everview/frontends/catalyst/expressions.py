@@ -324,4 +324,6 @@ def _variant_part(node: CatalystNode, reader: ExpressionReader) -> Expression:
 
 @reads("ParseJson")
 def _variant(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    return call("parse_json" if node.fields.get("failOnError", True) else "try_parse_json", reader.read(arguments(node)[0]))
+    return call(
+        "parse_json" if node.fields.get("failOnError", True) else "try_parse_json", reader.read(arguments(node)[0])
+    )

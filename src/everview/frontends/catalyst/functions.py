@@ -69,20 +69,31 @@ GetJsonObject get_json_object, JsonObjectKeys json_object_keys, LengthOfJsonArra
 SchemaOfVariant schema_of_variant, IsVariantNull is_variant_null, IsValidVariant is_valid_variant,
 ToVariantObject to_variant_object, VariantDelete variant_delete, AssertTrue assert_true
 """
+
+
+def _pair(text: str) -> tuple[str, str]:
+    kind, name = text.split()
+    return kind, name
+
+
 # The function of ours for each class of Catalyst.
-FUNCTIONS: Final[dict[str, str]] = dict(pair.split() for pair in _PAIRS.replace("\n", " ").split(",") if pair.strip())  # pyright: ignore[reportAssignmentType]
+FUNCTIONS: Final = dict(map(_pair, _PAIRS.replace("\n", " ").split(",")))
 
 # Classes whose value is another one each time, or depends on where a task runs.
-CHANCE: Final = frozenset(
-    "Rand Randn RandStr Uniform Uuid Shuffle MonotonicallyIncreasingID SparkPartitionID InputFileName "
-    "InputFileBlockStart InputFileBlockLength".split()
+CHANCE: Final = (
+    *("Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID"),
+    *("InputFileName", "InputFileBlockStart", "InputFileBlockLength"),
 )
 
-_SKETCH: Final = "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
+_SKETCH: Final = (
+    "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
+)
 _SESSION: Final = "a view has the same answer in every session; give the value by F.lit"
 # What to do instead of classes that are not read.
 LACKING: Final[dict[str, str]] = {
-    **dict.fromkeys(("HllSketchAgg", "HllUnionAgg", "CountMinSketchAgg", "ApproxTopK", "BloomFilterAggregate"), _SKETCH),
+    **dict.fromkeys(
+        ("HllSketchAgg", "HllUnionAgg", "CountMinSketchAgg", "ApproxTopK", "BloomFilterAggregate"), _SKETCH
+    ),
     **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "SparkVersion", "CurrentPath"), _SESSION),
     **dict.fromkeys(("XmlToStructs", "StructsToXml", "SchemaOfXml"), "read XML before, where the source is made"),
     "SessionWindow": "group by F.window, or define the view by p.sql with SESSION",

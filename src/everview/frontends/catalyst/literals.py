@@ -57,7 +57,9 @@ def literal_of(text: str, type_: Type) -> Expression | None:
     if type_ == TIMESTAMP_NTZ:
         return Literal((_EPOCH + dt.timedelta(microseconds=int(text))).replace(tzinfo=None), type_)
     if type_ == TIME:
-        return Literal((_EPOCH + dt.timedelta(microseconds=int(text) // 1000)).time(), type_) if text.isdigit() else None
+        return (
+            Literal((_EPOCH + dt.timedelta(microseconds=int(text) // 1000)).time(), type_) if text.isdigit() else None
+        )
     read = READERS.get(type_)
     return None if read is None else Literal(read(text), type_)
 

@@ -29,8 +29,8 @@ from everview.plan.nodes import (
     Values,
     Window,
 )
-from everview.plan.typing import call, cast, coerced, literal
-from everview.scalars.expressions import Column, Exists, Expression, InQuery, Literal, Order, Outer, Scalar, moved
+from everview.plan.typing import cast, castable, coerced, literal
+from everview.scalars.expressions import Column, Exists, Expression, InQuery, Literal, Outer, Scalar, moved
 from everview.scalars.expressions import rewritten as rewritten_expression
 from everview.types import BIGINT, Field, Schema
 
@@ -283,7 +283,8 @@ def _offset(node: CatalystNode, reader: PlanReader) -> FrameRows:
 
 
 def _top(rows: FrameRows, limit: int | None, offset: int, reader: PlanReader) -> FrameRows:
-    reader.reading.arbitrary |= not rows.order
+    ordered_columns = {key.index for key, _ in rows.order if isinstance(key, Column)}
+    reader.reading.arbitrary |= not ordered_columns.issuperset(range(len(rows.ids)))  # rows that tie may differ
     return FrameRows(Top(rows.plan, rows.order, limit, offset), rows.ids, rows.order)
 
 
@@ -392,8 +393,6 @@ def _alike(plans: list[Plan]) -> list[Plan]:
 
 
 def _either(a: Any, b: Any) -> Any:
-    from everview.plan.typing import castable
-
     return a if a == b or castable(b, a) else b
 
 
@@ -420,10 +419,4 @@ def _in(node: CatalystNode, reader: ExpressionReader) -> Expression:
     return InQuery(tuple(values), plan)
 
 
-def ordered_plan(rows: FrameRows, names: tuple[str, ...]) -> tuple[Plan, Order]:
-    """The plan of a view and the order in which its rows are shown, if that is by its own columns."""
-    plan = rows.settled().plan
-    return plan if plan.schema.names == names else Project(plan, plan.columns, names), ()
-
-
-__all__ = ["MARK", "MOST_CONSTANTS", "PLANS", "PlanReader", "call"]
+__all__ = ["MARK", "MOST_CONSTANTS", "PLANS", "PlanReader"]

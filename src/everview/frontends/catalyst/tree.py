@@ -45,11 +45,8 @@ class CatalystNode:
         value = self.fields.get(name)
         if value is None:
             return ()
-        if isinstance(value, CatalystNode):
-            return (value,)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return (self.children[value],)
-        return tuple(self.children[v] if isinstance(v, int) else v for v in value)
+        several = cast("list[int | CatalystNode]", value if isinstance(value, list) else [value])
+        return tuple(self.children[each] if isinstance(each, int) else each for each in several)
 
     def object_name(self, name: str) -> str:
         """The name of the Scala object in a field: ``LeftOuter`` for ``…plans.LeftOuter$``."""

@@ -71,9 +71,7 @@ def _aggregated(
     return WindowCall(made.function, made.arguments, partition, by, frame, made.type, nullable, made.filter)
 
 
-def _shifted(
-    node: CatalystNode, partition: tuple[Expression, ...], by: Order, reader: ExpressionReader
-) -> WindowCall:
+def _shifted(node: CatalystNode, partition: tuple[Expression, ...], by: Order, reader: ExpressionReader) -> WindowCall:
     """`lag` and `lead`; Catalyst has the offset of `lead` as it is, and of `lag` under a minus or without."""
     reader.reading.arbitrary = True
     value = reader.read(node.at("input"))

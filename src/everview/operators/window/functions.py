@@ -149,6 +149,7 @@ class FramedOver(Over):
         """Where frames start or end by distance; of a row without a key, with its peers."""
         present = _present(places.rows, schema, self.key)
         key, bound = (places.rows[:, schema.words(place)] for place in (self.key, field))
+        key = _widened(key, schema.fields[self.key], schema.fields[field])  # a key may never be NULL, and yet a bound
         rows = places.by_distance(key, bound, present, after=after, descending=self.descending)
         beyond = ~_present(places.rows, schema, field)  # further than the type of the key reaches
         distance = self.end if after else self.start

@@ -1,0 +1,56 @@
+"""Views by DataFrames, compared with Spark collecting the same DataFrames over the same rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from everview.spark import Pipeline
+from everview.spark.dataframes import substituted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+Answers = Mapping[str, Counter[str]]
+
+
+def by_pipeline(p: Pipeline, views: Iterable[str]) -> Answers:
+    """The rows of views, as texts."""
+    return _gathered({name: p.view(name) for name in views})
+
+
+def by_spark(frames: Mapping[str, DataFrame], relations: Mapping[str, DataFrame]) -> Answers:
+    """The rows of DataFrames that Spark computes, given those of the relations that frames stand for."""
+    return _gathered({name: substituted(frame, relations.__getitem__) for name, frame in frames.items()})
+
+
+def _gathered(frames: Mapping[str, DataFrame]) -> Answers:
+    """The rows of several frames as texts, by one job of Spark."""
+    from pyspark.sql import functions as f
+
+    rows = [_as_text(frame).select(f.lit(name).alias("view"), "row") for name, frame in frames.items()]
+    answers: dict[str, Counter[str]] = {name: Counter() for name in frames}
+    for view, row in reduce(lambda a, b: a.unionAll(b), rows).collect():
+        answers[view][row] += 1
+    return answers
+
+
+def _as_text(frame: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    columns = [_column(named, name) for name in named.columns]
+    return named.select(f.to_json(f.struct(*columns)).alias("row"))
+
+
+def _column(frame: DataFrame, name: str) -> Column:
+    """A column whose text is the same for all numbers that agree to six digits."""
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    type_ = frame.schema[name].dataType
+    if isinstance(type_, t.DoubleType | t.FloatType):
+        return f.when(frame[name].isNotNull(), f.format_string("%.6g", frame[name] + 0.0)).alias(name)
+    return frame[name]

@@ -7,7 +7,7 @@ the statement has ended.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,62 +72,68 @@ def copy_from(core: Core, statement: CopyFrom) -> int:
     options = dict(statement.options)
     mode, rejects = _mode(options), options.pop("rejects", None)
     format_ = _format(options)
-    form = _form(options, format_)
-    with ExitStack() as stack:
-        if rejects is not None:
-            fresh = rejects not in core.catalog.tables
-            stack.enter_context(Tentative(core, undoing_table(core, rejects)) if fresh else nullcontext())
-            make_rejects(core, rejects)
-        with core.transactions.block() as tx:
-            files = _existing([statement.path])
-            if mode == "replace":
-                tx.become(name, core.catalog.tables[name].schema.arrow.empty_table())
-            return sum(
-                _copy_one(core, tx, name, path, form, format_, statement.columns, mode, rejects) for path in files
-            )
-
-
-def _copy_one(
-    core: Core,
-    tx: OpenTransaction,
-    name: str,
-    path: Path,
-    form: CsvForm,
-    format_: str | None,
-    columns: Sequence[str],
-    mode: str,
-    rejects: str | None,
-) -> int:
-    """Take one file into a table; defaults fill the columns that it lacks."""
-    schema = _columns(core.catalog.tables[name].schema, path, form, format_, columns)
-    take = tx.upsert if mode == "upsert" else tx.insert
+    copying = Copying(core, name, _form(options, format_), format_, statement.columns, mode, rejects)
     if rejects is None:
-        rows = read_file(path, schema, form, format_)
-        try:
-            return take(name, rows)
-        except DuplicateKey as error:
-            raise FileRows(path, rows, schema, form).duplicate(error) from error
-    fitting = read_fitting(path, schema, form, format_)
-    refused = rejected(rejects, path, fitting.refused)
-    if refused.rows:
-        tx.insert(rejects, refused.rows)
-    if mode == "upsert":
-        return take(name, fitting.rows)
-    doubled = insert_fitting(tx, name, fitting.rows)
-    if doubled:
-        origin = FileRows(path, fitting.rows, schema, form, rejects, tuple(fitting.lines))
-        tx.insert(rejects, origin.refused(doubled).rows)
-    return fitting.rows.num_rows - len(doubled)
+        return copying.take(statement.path)
+    if rejects in core.catalog.tables:
+        make_rejects(core, rejects)
+        return copying.take(statement.path)
+    with Tentative(core, undoing_table(core, rejects)):
+        make_rejects(core, rejects)
+        return copying.take(statement.path)
 
 
-def _columns(schema: Schema, path: Path, form: CsvForm, format_: str | None, columns: Sequence[str]) -> Schema:
-    """The columns of a table that a file has values for."""
-    if form.header or (format_ or format_of(path)) != "csv":
-        columns = columns or columns_in(path, form, format_)
-    for name in columns:
-        if name not in schema:
-            raise unknown_name("column", name, schema.names)
-    return schema.select(columns) if columns else schema
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """A COPY from files into a table: how they are read, and what becomes of rows that are there or do not fit."""
+
+    core: Core
+    table: str
+    form: CsvForm
+    format: str | None
+    columns: Sequence[str]
+    mode: str
+    rejects: str | None
+
+    def take(self, path: str) -> int:
+        """Take the files of a path, as one tick; how many rows were taken."""
+        with self.core.transactions.block() as tx:
+            files = _existing([path])
+            if self.mode == "replace":
+                tx.become(self.table, self.core.catalog.tables[self.table].schema.arrow.empty_table())
+            return sum(self._take_one(tx, file) for file in files)
+
+    def _take_one(self, tx: OpenTransaction, path: Path) -> int:
+        """Take one file; defaults fill the columns that it lacks."""
+        schema = self._schema(path)
+        take = tx.upsert if self.mode == "upsert" else tx.insert
+        if self.rejects is None:
+            rows = read_file(path, schema, self.form, self.format)
+            try:
+                return take(self.table, rows)
+            except DuplicateKey as error:
+                raise FileRows(path, rows, schema, self.form).duplicate(error) from error
+        fitting = read_fitting(path, schema, self.form, self.format)
+        refused = rejected(self.rejects, path, fitting.refused)
+        if refused.rows:
+            tx.insert(self.rejects, refused.rows)
+        if self.mode == "upsert":
+            return take(self.table, fitting.rows)
+        doubled = insert_fitting(tx, self.table, fitting.rows)
+        if doubled:
+            origin = FileRows(path, fitting.rows, schema, self.form, self.rejects, tuple(fitting.lines))
+            tx.insert(self.rejects, origin.refused(doubled).rows)
+        return fitting.rows.num_rows - len(doubled)
+
+    def _schema(self, path: Path) -> Schema:
+        """The columns of the table that a file has values for."""
+        schema, columns = self.core.catalog.tables[self.table].schema, self.columns
+        if self.form.header or (self.format or format_of(path)) != "csv":
+            columns = columns or columns_in(path, self.form, self.format)
+        for name in columns:
+            if name not in schema:
+                raise unknown_name("column", name, schema.names)
+        return schema.select(columns) if columns else schema
 
 
 def copy_to(answer: Answer, path: str, options: Options) -> int:

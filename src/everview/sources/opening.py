@@ -31,7 +31,7 @@ def suffix_of(path: Path) -> str:
 @contextmanager
 def opened(path: Path) -> Generator[Any]:
     """The bytes of a file, decompressed."""
-    with pa.OSFile(str(path)) as file:
+    with pa.OSFile(str(path), "rb") as file:
         if not is_compressed(path):
             yield file
             return

@@ -48,7 +48,7 @@ def _table(name: str, context: QueryContext) -> str:
 
 
 def _option(parameter: exp.Expr, context: QueryContext) -> tuple[str, Any]:
-    name, value = parameter.this.name.lower(), parameter.args.get("expression")
+    name, value = str(parameter.this.name).lower(), parameter.args.get("expression")
     several = parameter.args.get("expressions")
     name = SPELLINGS.get(name, name)
     if several:

@@ -109,5 +109,5 @@ def _named(argument: exp.Expr) -> bool:
 
 
 def _option(argument: exp.Expr) -> str:
-    name = argument.this.name.lower()
+    name = str(argument.this.name).lower()
     return SPELLINGS.get(name, name)

@@ -279,8 +279,8 @@ def test_a_file_that_goes_before_it_is_read(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_mode_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="mode is 'replace', not 'insert' or 'upsert'"):
-        Files(tmp_path, COLUMNS, "id", mode="replace")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(SourceError, match="mode is 'merge', not 'insert', 'upsert' or 'replace'"):
+        Files(tmp_path, COLUMNS, "id", mode="merge")  # pyright: ignore[reportArgumentType]
 
 
 # -- positions

@@ -50,6 +50,10 @@ SPEC = {
 }
 
 
+FILES = {
+    "mode": "insert", "rejects": "aside", "nulls": ("",), "delimiter": ";", "quote": '"', "decimal": ",",
+    "encoding": "latin-1", "header": False, "date_format": "%d.%m.%Y", "timestamp_format": "%d.%m.%Y %H:%M",
+}  # fmt: skip
 OTHER, TRACE = object(), object()  # stand for another stream of the circuit at hand, and its trace
 
 
@@ -550,7 +554,7 @@ def calls() -> dict[str, Call]:
         "sources.Iterator.settle": Call(
             lambda w: w.source(lambda: Iterated([(1, "a")], "k BIGINT, v STRING"), "settle"), ({},)
         ),
-        "sources.Files": Call(_files, ("*.csv", "k BIGINT, v STRING", "k"), {"mode": "insert"}),
+        "sources.Files": Call(_files, ("*.csv", "k BIGINT, v STRING", "k"), FILES),
         "sources.Lines": Call(_lines, ("l.json", "k BIGINT, v STRING", "k")),
         "sources.SQLite": Call(_sqlite, ("s.db", "x", None, None), {"watch": False, "keep": 1.0, "trim_every": 3}),
     }

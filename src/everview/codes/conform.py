@@ -128,7 +128,7 @@ def _convert(field: Field, column: Column) -> Column:
 
 def _without_extension(type_: Type, column: Column) -> Column | None:
     """The values of an extension type that stands for a type here; None if it is of no such type."""
-    name = getattr(column.type, "extension_name", None)
+    name = getattr(column.type, "extension_name", "")
     if name not in EXTENSIONS or type_ not in (EXTENSIONS[name], ANY):
         return None
     if isinstance(column, pa.ChunkedArray):

@@ -85,7 +85,7 @@ def _why(column: Any, objects: bool) -> str:
     if not objects:
         return f"is of type {column.dtype}, which Arrow does not hold"
     kinds = dict.fromkeys(type(value).__name__ for value in column if value is not None)
-    return f"has values of the types {' and '.join(kinds)}" if len(kinds) > 1 else f"has values of type {[*kinds][0]}"
+    return f"has values of the type{'s' * (len(kinds) > 1)} {' and '.join(kinds) or 'None'}"
 
 
 def _of_fields(array: np.ndarray[Any, Any]) -> pa.Table:

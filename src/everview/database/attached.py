@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from everview.database.catalog import Catalog
     from everview.database.core import Core
     from everview.database.counting import counted
+    from everview.database.rejects import insert_fitting, prepare_rejects
     from everview.database.transaction import OpenTransaction
     from everview.runtimes.pull import PullPipeline
     from everview.sources.feed import Feed, FollowedFeed, Step
@@ -41,6 +42,8 @@ else:
     Position = Later("everview.sources.protocol", "Position")
     Source = Later("everview.sources.protocol", "Source")
     counted = Later("everview.database.counting", "counted")
+    insert_fitting = Later("everview.database.rejects", "insert_fitting")
+    prepare_rejects = Later("everview.database.rejects", "prepare_rejects")
 
 
 @dataclass
@@ -142,10 +145,12 @@ class Attached:
         table = TableDefinition.of(name, feed.schema, feed.key, fed=uuid4().hex)
         with Tentative(self._database, undoing_table(self._database, name)):
             self._database.definitions.define_table(table)
+            prepare_rejects(self._database, feed)
             self._load(Fed(self._database.catalog.tables[name], feed))
 
     def _follow_again(self, fed: Fed, resync: bool) -> None:
         self._require_alike(fed)
+        prepare_rejects(self._database, fed.feed)
         position = self._database.run.offsets.get(fed.offset)
         if position is None:
             self._load(fed)  # what is there is from an attempt that did not come to its end: nothing
@@ -313,7 +318,10 @@ def _take_step_from(tx: OpenTransaction, table: str, step: Step) -> None:
     except DuplicateKey as error:
         if step.origin is None:
             raise
-        raise step.origin.duplicate(error) from error
+        if step.origin.rejects is None or step.kind != "insert":
+            raise step.origin.duplicate(error) from error
+        refused = insert_fitting(tx, table, step.rows)
+        _take_step(tx, table, step.origin.refused(refused))
 
 
 def _take_step(tx: OpenTransaction, table: str, step: Step) -> None:
@@ -328,3 +336,7 @@ def _take_step(tx: OpenTransaction, table: str, step: Step) -> None:
             tx.upsert(table, step.rows)
         case "delete":
             tx.delete(table, step.rows)
+        case "replace":
+            tx.become(table, step.rows)
+        case "reject":
+            tx.insert(step.table, step.rows)

@@ -15,6 +15,7 @@ Each object has one duty, and reaches the others by the core:
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from everview.database.access import Access
 from everview.database.attached import Attached
@@ -28,6 +29,11 @@ from everview.database.transactions import Transactions
 from everview.errors import TransactionError
 from everview.frontends.sql import Prepare
 from everview.runtimes.embedded import Embedded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from everview.types import Schema
 
 
 class Core:
@@ -46,6 +52,7 @@ class Core:
         self.transactions = Transactions(self)
         self.clock = Clock(self, clock)
         self.attached = Attached(self)
+        self.files: dict[str, tuple[Schema, pa.Table]] = {}  # the rows of files that the statement at hand reads
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
         self._ended = False
 

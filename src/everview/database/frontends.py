@@ -29,12 +29,14 @@ from everview.types import Schema, Type
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.files import scan_files
     from everview.database.information import information_of, statement_of
     from everview.database.past import scan_as_of
     from everview.frontends.sql.constraints import UniqueColumns
     from everview.lowering.closing import on_close
     from everview.plan.plain_groups import plain_groups
 else:
+    scan_files = Later("everview.database.files", "scan_files")
     scan_as_of = Later("everview.database.past", "scan_as_of")
     on_close = Later("everview.lowering.closing", "on_close")
     plain_groups = Later("everview.plan.plain_groups", "plain_groups")
@@ -57,6 +59,7 @@ class ReadableDatabase(Readable):
         self.catalog = self._catalog = catalog
         self._heads = tuple(heads)
         self.read: dict[str, None] = {}
+        self.read_files: list[str] = []
 
     @property
     def timezone(self) -> str:
@@ -91,6 +94,14 @@ class ReadableDatabase(Readable):
         seen = self._catalog.seen(name) if name in self._catalog.relations else name
         past = scan_as_of(self._core, seen, when)
         return self.scan(name) if past is None else past
+
+    def files(self, format_: str, paths: Sequence[str], options: Mapping[str, Any]) -> Plan:
+        """The plan that reads files; only a statement that is run once may."""
+        if self._core is None:
+            return super().files(format_, paths, options)
+        scan = scan_files(self._core, format_, paths, options)
+        self.read_files.append(scan.relation)
+        return scan
 
     def key(self, name: str) -> tuple[str, ...]:
         """The primary key; rules may add rows to a table, whatever its key."""

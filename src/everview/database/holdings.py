@@ -23,8 +23,10 @@ from everview.zset.shown import as_changes
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.files import file_contents
     from everview.database.past import past_rows
 else:
+    file_contents = Later("everview.database.files", "file_contents")
     past_rows = Later("everview.database.past", "past_rows")
 
 MANY_ROWS: Final = 10_000  # of a table; for views over smaller ones no sizes are looked at
@@ -54,6 +56,8 @@ class Holdings:
     def contents_now(self, name: str) -> Batch:
         """The contents of a relation; of a table, with what the open transaction has changed so far."""
         tx, relations = self._core.access.open, self._core.definitions.relations
+        if name in self._core.files:
+            return file_contents(self._core, name)
         if name not in relations and " VERSION AS OF " in name and (past := past_rows(self._core, name)) is not None:
             return past
         if tx is not None and name in relations:

@@ -23,6 +23,8 @@ from everview.frontends.sql import (
     Begin,
     CommentOn,
     Commit,
+    CopyFrom,
+    CopyTo,
     CreateFunction,
     CreateSchema,
     CreateTable,
@@ -59,10 +61,14 @@ from everview.types import Schema, unknown_name
 if TYPE_CHECKING:
     from everview.database.altering import alter
     from everview.database.core import Core
+    from everview.database.files import copy_from, copy_to, require_no_files
     from everview.views.identity import frozen
 else:
     frozen = Later("everview.views.identity", "frozen")
     alter = Later("everview.database.altering", "alter")
+    copy_from = Later("everview.database.files", "copy_from")
+    copy_to = Later("everview.database.files", "copy_to")
+    require_no_files = Later("everview.database.files", "require_no_files")
 
 
 def only_reads(text: str) -> bool:
@@ -79,9 +85,12 @@ def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NO
     result = None
     for piece, share in _pieces(text, dialect, given):
         known = ReadableDatabase(database.catalog, core=database)
-        for statement in bind(piece, known, dialect, share):
-            with moment(dt.datetime.now(dt.UTC)):
-                result = _run(database, statement, known)
+        try:
+            for statement in bind(piece, known, dialect, share):
+                with moment(dt.datetime.now(dt.UTC)):
+                    result = _run(database, statement, known)
+        finally:
+            database.files.clear()
     return result
 
 
@@ -109,6 +118,10 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return _merge(db, statement)
         case Select():
             return select(db, statement)
+        case CopyFrom():
+            return copy_from(db, statement)
+        case CopyTo():
+            return copy_to(select(db, statement.rows), statement.path, statement.options)
         case Explain():
             return explained(db, statement.statement, known)
         case Begin():
@@ -255,6 +268,8 @@ def _default(column: str, value: Expression) -> Any:
 def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:
     if statement.if_not_exists and statement.name in db.catalog.views:
         return
+    if known.read_files:
+        require_no_files(known.read_files, statement.name)
     sizes = db.holdings.sizes_of({*scans(statement.plan), *known.read}) if statement.materialized else NO_SIZES
     db.definitions.define(sql_view(statement, known, sizes), replace=statement.or_replace)
 

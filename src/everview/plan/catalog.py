@@ -129,6 +129,10 @@ class Readable(Protocol):
         """The plan that reads a relation as it was at an epoch, or at a moment."""
         raise DefinitionError(f"{name} is not read as of an earlier time here", hint="ask a database by SELECT")
 
+    def files(self, format_: str, paths: Sequence[str], options: Mapping[str, Any]) -> Plan:
+        """The plan that reads files, once."""
+        raise DefinitionError("files are not read here", hint="ask a database by SELECT, or CREATE TABLE … AS SELECT")
+
     def key(self, name: str) -> tuple[str, ...]:
         """The columns that tell a relation's rows apart; none if it may hold a row twice, or nobody knows."""
         return ()

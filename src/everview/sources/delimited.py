@@ -7,7 +7,8 @@ quotes is NULL unless other texts are named: ``NA`` may be Namibia. Values in qu
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,38 +16,109 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from everview.errors import BadRows
+from everview.sources.csv_form import CsvForm
+from everview.sources.opening import is_compressed, opened, text_of
 from everview.types import Decimal, Schema
 
 _BLOCK: Final = 1 << 24  # bytes that Arrow reads at once; a row lies within one block
+_WHOLE: Final = 1 << 31  # Arrow reads no longer block
 _NULL_HINT: Final = 'nothing of it was taken in; nulls=("", "NA") names texts that stand for NULL'
 Types = dict[str, pa.DataType]
 
 
-def read_csv(path: Path, schema: Schema | None, nulls: Sequence[str]) -> pa.Table:
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A row that was not taken: where it begins, if that is known, why, and its text as far as it is known."""
+
+    line: int | None
+    reason: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextRows:
+    """The rows of a file as text, the line of each, and rows that have too few or too many values."""
+
+    rows: pa.Table
+    lines: list[int]
+    refused: list[RefusedRow]
+
+
+def read_csv(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
     """The rows of a CSV file; without a schema, with the types that Arrow sees in them."""
     types = None if schema is None else {field.name: _in_text(field.type) for field in schema}
     try:
-        return _read(path, types, nulls, _BLOCK)
+        read = _whole(path, types, schema, form)
     except pa.ArrowInvalid as error:
-        if _BLOCK < path.stat().st_size < 1 << 31:  # a row may be longer than a block
-            return _read(path, types, nulls, path.stat().st_size)
-        raise _fault(path, types or {}, nulls, error) from error
+        raise _fault(path, types or {}, schema, form, error) from error
+    return form.inferred(read) if schema is None else form.typed(schema, read)
 
 
-def lines_of_csv(path: Path) -> list[int]:
+def read_texts(path: Path, schema: Schema, form: CsvForm) -> TextRows:
+    """All values of a CSV file as text, rows of the wrong length set aside."""
+    wrong: dict[int, RefusedRow] = {}
+    starts = lines_of_csv(path, form)
+    before = 2 if form.header else 1  # Arrow counts rows from one, the header included
+
+    def aside(row: Any) -> str:
+        values = f"{row.actual_columns} value{'s' * (row.actual_columns != 1)}, not {row.expected_columns}"
+        place = row.number - before
+        wrong[place] = RefusedRow(starts[place] if place < len(starts) else None, f"it has {values}", row.text)
+        return "skip"
+
+    names = header_of(path, form) if form.header else list(schema.names)
+    rows = _whole(path, dict.fromkeys(names, pa.string()), schema, form, aside)
+    lines = [line for place, line in enumerate(starts) if place not in wrong]
+    return TextRows(rows, lines, [*wrong.values()])
+
+
+def header_of(path: Path, form: CsvForm) -> list[str]:
+    """The values of the first line, which name the columns."""
+    return next(_records(path, form), (1, list[str]()))[1]
+
+
+def lines_of_csv(path: Path, form: CsvForm) -> list[int]:
     """The line at which each row begins, counting from one."""
-    return [line for line, _ in _records(path)][1:]
+    return [line for line, _ in _records(path, form)][form.header :]
 
 
-def _read(path: Path, types: Types | None, nulls: Sequence[str], block: int) -> pa.Table:
-    return pacsv.read_csv(
-        path,
-        read_options=pacsv.ReadOptions(block_size=block),
-        parse_options=pacsv.ParseOptions(newlines_in_values=True),
-        convert_options=pacsv.ConvertOptions(
-            column_types=types, null_values=list(nulls), strings_can_be_null=True, quoted_strings_can_be_null=False
-        ),
-    )
+def _whole(path: Path, types: Types | None, schema: Schema | None, form: CsvForm, aside: Any = None) -> pa.Table:
+    try:
+        return _read(path, types, schema, form, aside, _BLOCK)
+    except pa.ArrowInvalid:
+        size = _WHOLE - 1 if is_compressed(path) else path.stat().st_size
+        if not _BLOCK < size < _WHOLE:
+            raise
+        return _read(path, types, schema, form, aside, size)  # a row may be longer than a block
+
+
+def _read(path: Path, types: Types | None, schema: Schema | None, form: CsvForm, aside: Any, block: int) -> pa.Table:
+    headless = None if form.header or schema is None else list(schema.names)
+    with opened(path) as file:
+        table = pacsv.read_csv(
+            file,
+            read_options=pacsv.ReadOptions(
+                block_size=block,
+                encoding="utf8" if form.is_utf8 else form.encoding,
+                column_names=headless,
+                autogenerate_column_names=not form.header and schema is None,
+                use_threads=aside is None,  # one after the other, rows are numbered
+            ),
+            parse_options=pacsv.ParseOptions(
+                delimiter=form.delimiter_of(path),
+                quote_char=form.quote or False,
+                newlines_in_values=bool(form.quote),
+                invalid_row_handler=aside,
+            ),
+            convert_options=pacsv.ConvertOptions(
+                column_types=types,
+                null_values=list(form.nulls),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                decimal_point=form.decimal,
+            ),
+        )
+    return table
 
 
 def _in_text(type_: Any) -> pa.DataType:
@@ -58,18 +130,24 @@ def _in_text(type_: Any) -> pa.DataType:
 # -- what is wrong, and where
 
 
-def _fault(path: Path, types: Types, nulls: Sequence[str], error: pa.ArrowInvalid) -> BadRows:
+def _fault(path: Path, types: Types, schema: Schema | None, form: CsvForm, error: pa.ArrowInvalid) -> BadRows:
     """The first mistake in a file that Arrow could not read, found row by row."""
     try:
-        return _first_fault(_records(path), types, nulls) or BadRows(str(error), hint="nothing of it was taken in")
+        found = _first_fault(_records(path, form), types, schema, form)
+        return found or BadRows(str(error), hint="nothing of it was taken in")
     except UnicodeDecodeError:
-        return BadRows(f"line {_undecodable(path)} is no UTF-8", hint="save the file in UTF-8")
+        line = _undecodable(path, form.encoding)
+        if form.is_utf8:
+            return BadRows(f"line {line} is no UTF-8", hint="save the file in UTF-8, or name its encoding")
+        return BadRows(f"line {line} is no {form.encoding}", hint="name the encoding of the file")
     except csv.Error as unread:
         return BadRows(f"it cannot be read as CSV: {unread}", hint="nothing of it was taken in")
 
 
-def _first_fault(records: Iterator[tuple[int, list[str]]], types: Types, nulls: Sequence[str]) -> BadRows | None:
-    _, names = next(records, (1, list[str]()))
+def _first_fault(
+    records: Iterator[tuple[int, list[str]]], types: Types, schema: Schema | None, form: CsvForm
+) -> BadRows | None:
+    names = next(records, (1, list[str]()))[1] if form.header or schema is None else list(schema.names)
     if not names:
         return BadRows("it is empty", hint="the first line names the columns")
     for line, values in records:
@@ -78,7 +156,7 @@ def _first_fault(records: Iterator[tuple[int, list[str]]], types: Types, nulls: 
             return BadRows(f"line {line} has {counts}: {','.join(values)[:80]}", hint=f"columns: {', '.join(names)}")
         for name, value in zip(names, values, strict=True):
             type_ = types.get(name)
-            if type_ is not None and value not in nulls and not _fits(value, type_):
+            if type_ is not None and value not in form.nulls and not _fits(value.replace(form.decimal, "."), type_):
                 return BadRows(f'line {line}, column "{name}": {value[:80]!r} is no {type_}', hint=_NULL_HINT)
     return None
 
@@ -93,24 +171,27 @@ def _fits(text: str, type_: pa.DataType) -> bool:
     return True
 
 
-def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
     """Each row, the header included, with the line at which it begins; empty lines are left out."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader, begins = csv.reader(file), 1
+    with text_of(path, "utf-8-sig" if form.is_utf8 else form.encoding) as file:
+        quoting = csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE
+        delimiter, quote = form.delimiter_of(path), form.quote or None
+        reader, begins = csv.reader(file, delimiter=delimiter, quotechar=quote, quoting=quoting), 1
         for values in reader:
             if values:
                 yield begins, values
             begins = reader.line_num + 1
 
 
-def _undecodable(path: Path) -> int:
-    with path.open("rb") as file:
-        return next(number for number, line in enumerate(file, 1) if not _is_text(line))
+def _undecodable(path: Path, encoding: str) -> int:
+    with opened(path) as file:
+        lines = file.read().split(b"\n")
+    return next((number for number, line in enumerate(lines, 1) if not _is_text(line, encoding)), len(lines))
 
 
-def _is_text(line: bytes) -> bool:
+def _is_text(line: bytes, encoding: str) -> bool:
     try:
-        line.decode()
+        line.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True

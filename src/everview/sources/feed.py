@@ -6,6 +6,7 @@ Files, iterators and streams give each row once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -21,13 +22,25 @@ class Origin(Protocol):
         """The error with the places of the rows that share the key."""
         ...
 
+    @property
+    def rejects(self) -> str | None:
+        """The table for rows that cannot be taken; None if one of them is an error."""
+        ...
+
+    def refused(self, rows: Sequence[tuple[int, str]]) -> FeedStep:
+        """The step that sets some of the rows aside, given by their numbers and the reasons."""
+        ...
+
 
 class FeedStep(NamedTuple):
-    """Rows and the command for them: a command of a transaction, or ``become``, which replaces the whole table."""
+    """Rows and the command for them: a command of a transaction; ``become`` or ``replace``, which replace the whole
+    table by rows that a source gives, or by a table; or ``reject``, for rows that go to another table.
+    """
 
-    kind: Literal["insert", "upsert", "delete", "apply", "become"]
+    kind: Literal["insert", "upsert", "delete", "apply", "become", "replace", "reject"]
     rows: Any
     origin: Origin | None = None
+    table: str = ""  # that rejected rows go to
 
 
 @runtime_checkable

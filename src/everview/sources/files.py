@@ -17,27 +17,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as papq
 
-from everview.codes.ingest import ingest
 from everview.codes.rows import to_rows
 from everview.doors import doors, path_of
-from everview.errors import BadRows, DuplicateKey, EverviewError, LostPosition, SourceError
-from everview.sources.delimited import lines_of_csv, read_csv
+from everview.errors import DuplicateKey, LostPosition, SourceError
+from everview.sources.csv_form import CsvForm
+from everview.sources.delimited import RefusedRow
 from everview.sources.feed import FeedStep
+from everview.sources.opening import written_paths
 from everview.sources.protocol import Position
-from everview.sources.records import as_rows, lines_of_json, objects
+from everview.sources.reading import places_of, read_file, read_fitting
 from everview.sources.values import keyed
-from everview.types import Schema, unknown_name
+from everview.types import Schema
 
 Paths = str | Path | Sequence[str | Path]
+Mode = Literal["insert", "upsert", "replace"]
+MODES: Final = ("insert", "upsert", "replace")
 _PASSED_OVER: Final = (".", "_")
+REJECTS: Final = Schema.parse("file STRING NOT NULL, line BIGINT, reason STRING NOT NULL, text STRING")
 
 
 class Seen(NamedTuple):
@@ -50,10 +53,14 @@ class Seen(NamedTuple):
 
 @doors(SourceError)
 class Files:
-    """Files of one form, which the name says: ``.csv``, ``.jsonl`` or ``.ndjson``, ``.parquet``.
+    """Files, each of the form that its name says: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, ``.json``, ``.parquet``.
 
-    Without a ``schema`` the first file says it. ``mode`` says what becomes of rows whose key is there: ``insert``
-    refuses them, ``upsert`` lets them replace the others. ``nulls`` are the texts without quotes that are NULL in CSV.
+    ``paths`` are files, directories and patterns as ``in/*.csv``; text may be compressed, as in ``.csv.gz``, ``.zst``.
+    Without a ``schema`` the first file says it. ``mode`` says what becomes of the rows that are there: ``insert`` adds
+    to them and refuses keys that are there, ``upsert`` replaces the rows of such keys, and with ``replace`` each file
+    that is new or has changed is all that the table holds. ``rejects`` names a table for the rows that cannot be taken,
+    each with its file, line and reason; without it, one such row is an error, and nothing of its file is taken. All
+    other options are those of CSV: see `everview.sources.csv_form.CsvForm`.
     """
 
     def __init__(
@@ -62,21 +69,29 @@ class Files:
         schema: Schema | str | None = None,
         key: str | Sequence[str] = (),
         *,
-        mode: Literal["insert", "upsert"] = "insert",
+        mode: Mode = "insert",
+        rejects: str | None = None,
         nulls: Sequence[str] = ("",),
+        delimiter: str | None = None,
+        quote: str = '"',
+        decimal: str = ".",
+        encoding: str = "utf-8",
+        header: bool = True,
+        date_format: str | None = None,
+        timestamp_format: str | None = None,
     ) -> None:
-        self._nulls = tuple(nulls)
+        self.form = CsvForm(delimiter, quote, decimal, encoding, header, tuple(nulls), date_format, timestamp_format)
+        self.rejects = rejects
         self._paths = [path_of(path, SourceError) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         given = Schema.parse(schema) if isinstance(schema, str) else schema
-        self._given = given is not None
         self.schema, columns, has_key = keyed(given or self._said(), key)
         self.key = columns if has_key else ()
         if mode == "upsert" and not has_key:
             raise SourceError("rows without a key cannot replace others", hint='give a key, or mode="insert"')
-        if mode not in ("insert", "upsert"):
-            raise SourceError(f"{mode!r} is no mode", hint='mode is "insert" or "upsert"')
+        if mode not in MODES:
+            raise SourceError(f"{mode!r} is no mode", hint=f"mode is one of {', '.join(MODES)}")
         self.loads = True
-        self._mode: Literal["insert", "upsert"] = mode
+        self._mode: Mode = mode
         self._seen: dict[str, Seen] = {}
         self._new: dict[str, Seen] = {}
 
@@ -85,16 +100,14 @@ class Files:
 
     def read(self, limit: int | None = None) -> list[FeedStep]:
         """The rows of files that have not been read, at most of so many files, in the order of their names."""
-        self._check_seen()
-        steps: list[FeedStep] = []
-        for path in self._files():
-            if str(path) in self._seen:
-                continue
-            if limit is not None and len(steps) >= limit:
-                break
+        steps = self._check_seen()
+        files = [path for path in self._files() if str(path) not in self._seen]
+        for path in files[:limit]:
             self._new[str(path)] = seen(path)
-            rows = self._table(path, self.schema)
-            steps.append(FeedStep(self._mode, rows, FileRows(path, rows, self.schema)))
+            steps += self._steps(path)
+        if self._mode == "replace":  # what comes last is all that there is
+            wholes = [step for step in steps if step.kind == "replace"]
+            steps = [step for step in steps if step.kind != "replace"] + wholes[-1:]
         return steps
 
     def position(self) -> Position:
@@ -122,7 +135,7 @@ class Files:
 
     def _files(self) -> list[Path]:
         files: list[Path] = []
-        for path in self._paths:
+        for path in written_paths(self._paths):
             if path.is_dir():
                 files += sorted(each for each in path.iterdir() if each.is_file() and _is_whole(each.name))
             elif path.exists():
@@ -136,23 +149,24 @@ class Files:
         if not files:
             hint = 'give the columns: Files(path, "id BIGINT, name STRING")'
             raise SourceError("there is no file yet that says which columns there are", hint=hint)
-        return Schema.from_arrow(self._table(files[0], None).schema)
+        return Schema.from_arrow(read_file(files[0], None, self.form).schema)
 
-    def _table(self, path: Path, schema: Schema | None) -> pa.Table:
-        """The rows of a file, which must have exactly the columns of the schema if there is one."""
+    def _steps(self, path: Path) -> list[FeedStep]:
+        """The steps of one file: its rows, and the rows that cannot be taken if there is a table for them."""
         try:
-            read = _form(path)(path, schema, self._nulls)
-            if schema is None:
-                return read
-            if isinstance(read, pa.Table):
-                _require_columns(schema, read.column_names)
-            return ingest(schema, read)[0]
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise BadRows(f"{path}: {error}", hint="nothing of it was taken in") from error
-        except EverviewError as error:
-            raise BadRows(f"{path}: {_by_place(path, error.message)}", hint=error.hint) from error
+            rows = read_file(path, self.schema, self.form)
+            return [FeedStep(self._mode, rows, FileRows(path, rows, self.schema, self.form, self.rejects))]
+        except SourceError:
+            if self.rejects is None:
+                raise
+        fitting = read_fitting(path, self.schema, self.form)
+        origin = FileRows(path, fitting.rows, self.schema, self.form, self.rejects, tuple(fitting.lines))
+        steps = [FeedStep(self._mode, fitting.rows, origin)] if fitting.rows.num_rows else []
+        return [*steps, rejected(self.rejects, path, fitting.refused)]
 
-    def _check_seen(self) -> None:
+    def _check_seen(self) -> list[FeedStep]:
+        """Look for files that have changed: an error, unless they are to be read again or set aside."""
+        steps: list[FeedStep] = []
         for path, before in self._seen.items():
             try:
                 now = Path(path).stat()
@@ -161,23 +175,39 @@ class Files:
             if (now.st_size, now.st_mtime_ns) == (before.size, before.changed):
                 continue
             again = seen(Path(path))
-            if again.digest != before.digest:
-                hint = "put new rows into new files; to read it anew, drop the table and attach it again"
-                raise SourceError(f"{path} has changed since it was read", hint=hint)
+            changed = again.digest != before.digest
+            if changed and self._mode != "replace":
+                if self.rejects is None:
+                    hint = "put new rows into new files; to read it anew, drop the table and attach it again"
+                    raise SourceError(f"{path} has changed since it was read", hint=hint)
+                steps.append(rejected(self.rejects, Path(path), [RefusedRow(None, "it has changed since it was read")]))
+            if changed and self._mode == "replace":
+                steps += self._steps(Path(path))
             self._new[path] = again
+        return steps
 
 
-class FileRows(NamedTuple):
+def rejected(table: str, path: Path, rows: Sequence[RefusedRow]) -> FeedStep:
+    """The step that sets rows aside, in a table for rows that cannot be taken."""
+    said = [(str(path), row.line, row.reason, row.text) for row in rows]
+    return FeedStep("reject", said, None, table)
+
+
+@dataclass(frozen=True)
+class FileRows:
     """The rows of a file, as the origin of a step."""
 
     path: Path
     rows: pa.Table
     schema: Schema
+    form: CsvForm
+    rejects: str | None = None
+    lines: Sequence[int] | None = None  # of each row, if that is known
 
     def duplicate(self, error: DuplicateKey) -> DuplicateKey:
         """The error with the lines of the file that share the key."""
         columns = Schema(tuple(self.schema[name] for name in error.key))
-        keys, places = to_rows(columns, self.rows.select(columns.names)), _places(self.path, self.rows.num_rows)
+        keys, places = to_rows(columns, self.rows.select(columns.names)), self._places()
         where = [place for place, key in zip(places, keys, strict=True) if key == tuple(error.key.values())]
         hint = 'mode="upsert" lets a later row replace an earlier one with its key'
         message = (
@@ -185,21 +215,20 @@ class FileRows(NamedTuple):
         )
         return DuplicateKey(message, hint=hint, key=error.key)
 
+    def refused(self, rows: Sequence[tuple[int, str]]) -> FeedStep:
+        """The step that sets some of the rows aside, given by their numbers and the reasons."""
+        assert self.rejects is not None, "there is a table for them"
+        lines = self.lines if self.lines is not None else [int(place.split()[1]) for place in self._places()]
+        said = [
+            RefusedRow(lines[row], reason, repr(tuple(self.rows.slice(row, 1).to_pylist()[0].values())))
+            for row, reason in rows
+        ]
+        return rejected(self.rejects, self.path, said)
 
-def _places(path: Path, rows: int) -> list[str]:
-    """The place of each row of a file: its line, or its number counted from one."""
-    if path.suffix.lower() == ".parquet":
-        return [f"row {number}" for number in range(1, rows + 1)]
-    return [f"line {line}" for line in (lines_of_csv(path) if path.suffix.lower() == ".csv" else lines_of_json(path))]
-
-
-def _by_place(path: Path, message: str) -> str:
-    """The message with the line in the file instead of ``rows[3]``, as `ingest` names rows."""
-    named = re.search(r"rows\[(\d+)\]", message)
-    if named is None:
-        return message
-    place = _places(path, int(named[1]) + 1)[int(named[1])]
-    return message.replace(named[0], place)
+    def _places(self) -> list[str]:
+        if self.lines is not None:
+            return [f"line {line}" for line in self.lines]
+        return places_of(self.path, self.form, self.rows.num_rows)
 
 
 def seen(path: Path) -> Seen:
@@ -215,44 +244,3 @@ def seen(path: Path) -> Seen:
 
 def _is_whole(name: str) -> bool:
     return not name.startswith(_PASSED_OVER) and not name.endswith(".tmp")
-
-
-def _require_columns(schema: Schema, names: Sequence[str]) -> None:
-    for name in names:
-        if name not in schema:
-            raise unknown_name("column", name, schema.names)
-    twice = [name for name in schema.names if names.count(name) > 1]
-    if twice:
-        raise BadRows(f'column "{twice[0]}" is there twice', hint="names are unique: rename one")
-
-
-# -- forms
-
-
-Form = Callable[[Path, Schema | None, Sequence[str]], Any]
-
-
-def _parquet(path: Path, schema: Schema | None, nulls: Sequence[str]) -> pa.Table:
-    with papq.ParquetFile(path) as file:
-        return file.read()
-
-
-def _json_lines(path: Path, schema: Schema | None, nulls: Sequence[str]) -> Any:
-    with path.open(encoding="utf-8") as file:
-        if schema is not None:
-            return as_rows(schema, objects(file))
-        return pa.Table.from_pylist([row for _, row in objects(file)])
-
-
-_FORMS: Final[Mapping[str, Form]] = {
-    ".csv": read_csv,
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
-    ".parquet": _parquet,
-}
-
-
-def _form(path: Path) -> Form:
-    if path.suffix.lower() in _FORMS:
-        return _FORMS[path.suffix.lower()]
-    raise SourceError(f"the name of {path} does not say what is in it", hint=f"one of {', '.join(_FORMS)}")

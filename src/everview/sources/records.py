@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from everview.errors import BadRows
+from everview.sources.opening import text_of
 from everview.types import Schema
 
 Object = Mapping[str, Any]
@@ -37,7 +38,7 @@ def one_object(line: str, number: int) -> dict[str, Any]:
 
 def lines_of_json(path: Path) -> list[int]:
     """The line of each object in a file, counting from one."""
-    with path.open(encoding="utf-8") as file:
+    with text_of(path) as file:
         return [number for number, line in enumerate(file, 1) if line.strip()]
 
 

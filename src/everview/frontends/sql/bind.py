@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from everview.frontends.sql.altering import alter
     from everview.frontends.sql.changes import change
     from everview.frontends.sql.constraints import UniqueColumns
+    from everview.frontends.sql.copying import copy
+    from everview.frontends.sql.file_functions import in_a_view
     from everview.frontends.sql.macros import create_function, drop_function
     from everview.frontends.sql.prepared import immediate, prepared
     from everview.frontends.sql.showing import comment, describe, show
@@ -40,6 +42,8 @@ else:
     alter = Later("everview.frontends.sql.altering", "alter")
     change = Later("everview.frontends.sql.changes", "change")
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
+    copy = Later("everview.frontends.sql.copying", "copy")
+    in_a_view = Later("everview.frontends.sql.file_functions", "in_a_view")
     create_function = Later("everview.frontends.sql.macros", "create_function")
     drop_function = Later("everview.frontends.sql.macros", "drop_function")
     immediate = Later("everview.frontends.sql.prepared", "immediate")
@@ -71,6 +75,9 @@ class With(Readable):
 
     def as_of(self, name: str, when: int | datetime) -> Plan:
         return self.catalog.as_of(name, when)
+
+    def files(self, format_: str, paths: Sequence[str], options: Mapping[str, Any]) -> Plan:
+        return self.catalog.files(format_, paths, options)
 
     def given(self, scan: Scan) -> Scan:
         return self.catalog.given(scan)
@@ -180,6 +187,8 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             return change(node, text, context)
         case exp.Alter():
             return alter(node, text, context)
+        case exp.Copy():
+            return copy(node, text, context)
         case exp.Describe():
             return describe(node, text, context)
         case exp.Comment():
@@ -251,6 +260,8 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     if any(table.args.get("version") is not None for table in node.find_all(exp.Table)):
         hint = "a view follows its tables as they change; ask by SELECT, or CREATE TABLE … AS SELECT"
         raise context.unsupported("AS OF in a view", node, hint)
+    if "read_" in text.lower():
+        in_a_view(node, context)
     if node.expression is None:
         raise context.error("a view of what?", node, "write CREATE VIEW v AS SELECT …")
     bound = complete(node.expression, context)

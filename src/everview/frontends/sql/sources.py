@@ -29,17 +29,22 @@ if TYPE_CHECKING:
     from everview.frontends.sql import pivots, unpivots
     from everview.frontends.sql.as_of import as_of
     from everview.frontends.sql.event_windows import windowed_table
+    from everview.frontends.sql.file_functions import file_rows
     from everview.frontends.sql.macros import expanded_table
     from everview.frontends.sql.showing import information
 else:
     as_of = Later("everview.frontends.sql.as_of", "as_of")
     pivots = Later("everview.frontends.sql.pivots")
     unpivots = Later("everview.frontends.sql.unpivots")
+    file_rows = Later("everview.frontends.sql.file_functions", "file_rows")
     windowed_table = Later("everview.frontends.sql.event_windows", "windowed_table")
     expanded_table = Later("everview.frontends.sql.macros", "expanded_table")
     information = Later("everview.frontends.sql.showing", "information")
 
 MOST_SERIES = 100_000
+FILE_READERS = (
+    "read_csv", "read_csv_auto", "readcsv", "read_parquet", "readparquet", "read_json", "read_json_auto", "read_ndjson",
+)  # fmt: skip
 WINDOWING = ("tumble", "hop", "session")  # functions of a table that give each row with its window of time
 
 
@@ -203,10 +208,13 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
     if name in WINDOWING:
         bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
         return named(bound, alias, context, name)
+    if name in FILE_READERS:
+        return named(file_rows(node, context), alias, context, name)
     made = expanded_table(name, node.expressions, node, context) if context.catalog.stored_function(name) else None
     if made is not None:
         return named(made, alias, context, name)
-    hint = "there are explode, posexplode, inline, stack, range, generate_series, TUMBLE, HOP and SESSION"
+    hint = "there are explode, posexplode, inline, stack, range, generate_series, read_csv, read_json, "
+    hint += "read_parquet, TUMBLE, HOP and SESSION"
     raise context.unsupported(f"the table function {name}", node, hint)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from typing import Literal as Either
 
 from everview.frontends.sql.parameters import ParameterValues
@@ -115,6 +115,25 @@ class InsertRows(Statement):
     plan: Plan
     overwrite: bool = False
     returning: Select | None = None
+
+
+@dataclass(frozen=True)
+class CopyFrom(Statement):
+    """``COPY table FROM 'path' (options)``; `columns` are those that a file has, if they are named."""
+
+    table: str
+    path: str
+    columns: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class CopyTo(Statement):
+    """``COPY table TO 'path' (options)``, or the rows of a query."""
+
+    rows: Select
+    path: str
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)

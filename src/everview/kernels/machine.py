@@ -141,7 +141,7 @@ def index(line, constants, registers):
 def join_of_changes(line, constants, registers):
     """The join of what is in two registers."""
     side, pick = line[RIGHT], constants[line[START] : line[END]]
-    table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS]]])
+    table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS], 0]])
     return join(register.shown(registers, line[LEFT]), table, line[Y], line[X], pick)
 
 

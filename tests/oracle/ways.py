@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from everview.circuit import Circuit, incrementalize, lifted
-from everview.kernels import levels
+from everview.kernels import levels, sieve
 from everview.kernels.threads import at_most
 from everview.operators import extending, multijoin
 from everview.oracle import evaluate
@@ -70,11 +70,11 @@ def _plainly(**options: Any) -> Way:
 
 
 def _merging(ratio: int, fuel: int, small: int = 1, full: int = 1) -> Way:
-    """Spines that merge under another policy; it must never show."""
+    """Spines that merge under another policy, with sieves for the smallest: it must never show."""
 
     @contextmanager
     def run(query: Circuit) -> Iterator[Run]:
-        with patch.multiple(spine, FUEL=fuel, SMALL=small):
+        with patch.multiple(spine, FUEL=fuel, SMALL=small, LARGE=1), patch.object(sieve, "LEAST", 1):
             embedded = Embedded(incrementalize(query))
             for shards in embedded.state.traces.values():
                 for trace in shards:

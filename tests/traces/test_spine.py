@@ -17,6 +17,7 @@ from everview.codes.dictionary import Dictionary
 from everview.kernels import levels
 from everview.kernels.merge import merge_some
 from everview.kernels.sort import is_batch
+from everview.traces import slots
 from everview.traces import spine as policy
 from everview.traces.order import DESCENDING, NULL_MOVED, value_order
 from everview.traces.spine import Spine
@@ -87,7 +88,7 @@ def test_no_append_waits_for_a_whole_merge() -> None:
         fuels.append(arguments[-1])
         return merge_some(*arguments)
 
-    with patch.object(policy, "merge_some", watched):
+    with patch.object(slots, "merge_some", watched):
         for at in range(3_000):
             rows = np.arange(at * 20, at * 20 + (5_000 if at % 1_000 == 500 else 20))
             fuels.clear()

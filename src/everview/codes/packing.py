@@ -138,12 +138,22 @@ def packed_rows(
     return _interleaved(words, rows)
 
 
-def whole_rows(columns: int, rows: Sequence[Values], weights: Sequence[Any]) -> Matrix | None:
-    """The delta matrix of rows of `is_whole`; None if one has another type. Raises one of `MISTAKES`."""
-    words = [*zip(*rows, strict=True), weights]
-    if len(words) != columns + 1 or {*map(type, chain.from_iterable(words))} != _INTEGERS:
+def whole_pairs(columns: int, pairs: Sequence[tuple[Any, Any]]) -> Matrix | None:
+    """The delta matrix of pairs (row, weight) of `is_whole`; None if one has another type. Raises one of `MISTAKES`.
+
+    Appending row after row takes half of the time that columns take, whose values would have to be put side by side.
+    """
+    words: list[Any] = []
+    for row, weight in pairs:
+        if type(row) is not tuple or len(row) != columns:
+            return None
+        words += row
+        words.append(weight)
+    if {*map(type, words)} != _INTEGERS:
         return None
-    return _interleaved(words, len(rows))
+    delta = np.empty((len(pairs), columns + 1), np.int64)
+    struct.pack_into(f"{len(words)}q", delta, 0, *words)
+    return delta
 
 
 def _interleaved(words: Sequence[Sequence[int]], rows: int) -> Matrix:

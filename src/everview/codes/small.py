@@ -24,7 +24,7 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
-from everview.codes.packing import MISTAKES, all_of, is_whole, packed_row, packed_rows, packers, whole_rows
+from everview.codes.packing import MISTAKES, all_of, is_whole, packed_row, packed_rows, packers, whole_pairs
 from everview.codes.rows import to_rows
 from everview.codes.structured import array_rows
 from everview.codes.tables import table_rows
@@ -87,6 +87,9 @@ def decode_pairs(schema: Schema, delta: Words, dictionary: Dictionary) -> Iterat
     if not prepared:
         return zip(to_rows(schema, decode(schema, delta[:, :-1], dictionary)), delta[:, -1].tolist(), strict=True)
     columns: list[list[int]] = delta.T.tolist()
+    if is_whole(schema):
+        weights = columns.pop()
+        return zip(zip(*columns, strict=True), weights, strict=True)
     return zip(zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True), columns[-1], strict=True)
 
 
@@ -95,16 +98,11 @@ def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> W
     if not all_of(tuple, pairs):
         return None
     try:
-        rows, weights = zip(*pairs, strict=True)
-    except ValueError:  # not two of each
-        return None
-    if is_whole(schema) and all_of(tuple, rows):
-        try:
-            delta = whole_rows(len(schema.fields), rows, weights)
-        except MISTAKES:
-            return None
-        if delta is not None:
+        if is_whole(schema) and (delta := whole_pairs(len(schema.fields), pairs)) is not None:
             return delta
+        rows, weights = zip(*pairs, strict=True)
+    except MISTAKES:  # such as a pair that is none
+        return None
     return _packed(schema, rows, weights, dictionary) if all_of(int, weights) else None
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, starts
+from everview.kernels.gallop import past
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
-from everview.kernels.rows import batch, compare
+from everview.kernels.rows import batch, compare, unowned
+from everview.kernels.sieve import is_sifted, sift, starts_in
 from everview.kernels.sort import arrange_into
 
 UNCHECKED, BAG, KEYED = 0, 1, 2  # what is required: nothing; no negative weight; also no two rows of one key
@@ -29,11 +30,11 @@ def _not_beyond(out, n, m, key):
 def _present(out, n, table, key):
     """For each removed row, how often the table has it; for each added one, how often its key."""
     width = out.shape[1] - 1
-    present, found = np.zeros(n, np.int64), np.empty(n, np.int64)
+    present, found, sifted = np.zeros(n, np.int64), np.empty(n, np.int64), sift(table, out, n, key)
     for b in range(table.shape[0]):
         m = batch(table, b, width + 1)
-        count = _not_beyond(out, n, m, key)
-        starts(m, out, count, key, found)
+        count = n if is_sifted(table, b, sifted) else _not_beyond(out, n, m, key)
+        starts_in(table, b, m, out, count, key, found, sifted)
         for i in range(count):
             j = found[i]
             while j < m.shape[0] and compare(m, j, out, i, 0, key) == 0:
@@ -97,10 +98,10 @@ def admit(out, delta, columns, table, key, rule):
     ``table`` has the batches of what is held, in the same columns; ``key`` is the number of words of the key.
     """
     n = arrange_into(out, delta, columns)
-    return n if _plain(out, n, table, key, rule) else ~n
+    return n if _plain(unowned(out), n, unowned(table), key, rule) else ~n
 
 
 @kernel(boolean, rows, rows, i64, i64)
 def is_plain(change, table, key, rule):
     """Whether a change that is arranged already need not be looked at."""
-    return _plain(change, change.shape[0], table, key, rule)
+    return _plain(unowned(change), change.shape[0], unowned(table), key, rule)

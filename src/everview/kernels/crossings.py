@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import starts
 from everview.kernels.jit import i64, kernel, rows, rows_out, words
 from everview.kernels.rows import add, batch, compare
+from everview.kernels.sieve import sift, starts_in
 
 
 @kernel(rows_out, rows, words)
@@ -36,9 +36,10 @@ def crossings_at(groups, table, past, columns, key, now):
     n, depth = groups.shape[0], now.size
     width, corners = columns - 1 - depth, 1 << depth
     sums, found = np.zeros((n, 2 * corners), np.int64), np.empty(n, np.int64)
+    sifted = sift(table, groups, n, key)
     for b in range(table.shape[0]):
         m = batch(table, b, columns)
-        starts(m, groups, n, key, found)
+        starts_in(table, b, m, groups, n, key, found, sifted)
         for i in range(n):
             j = found[i]
             while j < m.shape[0] and compare(m, j, groups, i, 0, key) == 0:

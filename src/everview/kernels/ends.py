@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, starts
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.ordering import by_values, compare_in, plain_first
 from everview.kernels.rows import add, batch, compare, within
+from everview.kernels.sieve import sift, starts_in
 
 
 @inline
@@ -112,8 +113,9 @@ def begin_all(groups, table, columns, key):
     """Where each sorted group begins in each batch of a spine, a line a group."""
     n, batches = groups.shape[0], table.shape[0]
     begins, found = np.empty((n, batches), np.int64), np.empty(n, np.int64)
+    sifted = sift(table, groups, n, key)
     for b in range(batches):
-        starts(batch(table, b, columns), groups, n, key, found)
+        starts_in(table, b, batch(table, b, columns), groups, n, key, found, sifted)
         for i in range(n):
             begins[i, b] = found[i]
     return begins

@@ -52,6 +52,7 @@ from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, v
 from everview.kernels.linear import negated
 from everview.kernels.machine import SAFE, add_all, as_batch, in_words, index, join_of_changes, unary
 from everview.kernels.probe import join_at, keys, later_times
+from everview.kernels.rows import SIEVE
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.timed import split_now, stamped
 from everview.kernels.weights import largest_weight
@@ -79,9 +80,10 @@ def _seen(ledger, open_, inside, after, now):
     Those are there with their time, in a register of their own, which is the last one or the one before.
     """
     table, count = levels.table_of(ledger), ledger[levels.ALL]
+    ledger[levels.ASKED] = 1
     more = levels.table_of(open_)
     for b in range(open_[levels.ALL]):
-        table[count, 0], table[count, 1] = more[b, 0], more[b, 1]
+        table[count, 0], table[count, 1], table[count, SIEVE] = more[b, 0], more[b, 1], 0
         count += 1
     if after != NONE and inside[after, register.ROWS] > 0:
         spare = inside.shape[0] - 1
@@ -89,6 +91,7 @@ def _seen(ledger, open_, inside, after, now):
             spare -= 1
         register.put(inside, spare, stamped(register.shown(inside, after), now))
         table[count, 0], table[count, 1] = inside[spare, register.ADDRESS], inside[spare, register.ROWS]
+        table[count, SIEVE] = 0
         count += 1
     return table[:count]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from everview.kernels.jit import inline
-from everview.kernels.rows import compare
+from everview.kernels.rows import compare, unowned
 
 LANES = 64  # searches that are under way together
 FIRST, SECOND, AT, GUESS, LOST, FOUND = range(6)  # of a lane; the last two are lists of lanes, one in each line
@@ -82,10 +82,11 @@ def starts(m, probes, n, key, found):
             found[i] = at
         return
     lanes = np.empty((LANES, LANE), np.int64)
+    uncounted = unowned(lanes)
     begin = 0
     while begin < n:
-        end, count = _fill(lanes, probes, begin, n, key)
-        _search(m, lanes, count, key)
+        end, count = _fill(uncounted, probes, begin, n, key)
+        _search(m, uncounted, count, key)
         lane = -1
         for i in range(begin, end):
             if i > begin and compare(probes, i, probes, i - 1, 0, key) == 0:

@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from everview.kernels import levels
 from everview.kernels import registers as register
 from everview.kernels.jit import i64, inline, kernel, rows_out, words
+from everview.kernels.rows import SIEVE
 
 # The words of an instruction: constants START to END are the operator's, then come the traces, from FROM on the inputs.
 OP, OUT, LEFT, RIGHT, TRACE, TRACE_AFTER, OTHER, OTHER_AFTER, START, END, FROM, TO, X, Y, Z, ROUTINE = range(16)
@@ -98,9 +99,11 @@ def is_idle(line, constants, registers):
 def table_of(ledger, registers, after):
     """The batches of a trace; with what a register holds, if one is named and it holds something."""
     table, count = levels.table_of(ledger), ledger[levels.ALL]
+    ledger[levels.ASKED] = 1
     if after >= 0 and registers[after, register.ROWS] > 0:
         table[count, 0] = registers[after, register.ADDRESS]
         table[count, 1] = registers[after, register.ROWS]
+        table[count, SIEVE] = 0
         count += 1
     return table[:count]
 

@@ -1,7 +1,7 @@
 """The small batches of a spine: levels of growing size that compiled code fills, merges and gives up by itself.
 
-A **ledger** is all that compiled code knows of a spine, in one line of words: a head, the table (address, rows) of the
-spine's batches, and the owners of the levels' memory. The batches in the spine's slots come first, largest first; they
+A **ledger** is all that compiled code knows of a spine, in one line of words: a head, the table of the spine's
+batches, and the owners of the levels' memory. The batches in the spine's slots come first, largest first; they
 belong to Python. The levels follow. A batch that is entered is merged with all levels that are at most `RATIO` times as
 large, so there are few, and each row is merged a few times. Levels are never changed in place: whoever has taken a view
 keeps what it shows.
@@ -19,16 +19,18 @@ from everview.kernels import registers as register
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void, words_out
 from everview.kernels.merge import merged
 from everview.kernels.ordering import by_values
-from everview.kernels.rows import as_pointer
+from everview.kernels.rows import LINE, SIEVE, as_pointer
+from everview.kernels.sieve import enter_rows
 
-SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT = range(9)
-HEAD = 9
+# ``NEWER`` is the address of the sieve of what is entered, or 0; ``ASKED`` is 1 once keys have been looked up.
+SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT, NEWER, ASKED = range(11)
+HEAD = 11
 MOST = 96  # batches of a spine
-OWNERS = HEAD + 2 * (MOST + 1)  # one line more than batches: for the change of the open epoch
+OWNERS = HEAD + LINE * (MOST + 1)  # one line more than batches: for the change of the open epoch
 LEDGER = OWNERS + MOST
 
 RATIO = 2
-FULL = 1024  # rows in levels; from then on they are a batch of the spine
+FULL = 2048  # rows in levels; from then on they are a batch of the spine
 
 
 def new_ledger(columns: int) -> NDArray[np.int64]:
@@ -41,7 +43,7 @@ def new_ledger(columns: int) -> NDArray[np.int64]:
 @inline
 def table_of(ledger):
     """The table of a spine's batches, with room for one more line."""
-    return ledger[HEAD:OWNERS].reshape((MOST + 1, 2))
+    return ledger[HEAD:OWNERS].reshape((MOST + 1, LINE))
 
 
 @inline
@@ -59,6 +61,8 @@ def _level(ledger, b):
 @inline
 def enter_batch(ledger, m, ordering):
     """Add a batch, whose memory is a kernel's: merged with the levels that are not much larger, it is the last one."""
+    if ledger[NEWER] != 0:
+        enter_rows(ledger[NEWER], m)
     table = table_of(ledger)
     before = ledger[ALL]
     keep, added = before, m.shape[0]
@@ -73,6 +77,7 @@ def enter_batch(ledger, m, ordering):
     if m.shape[0] > 0:
         table[keep, 0] = m.ctypes.data
         table[keep, 1] = m.shape[0]
+        table[keep, SIEVE] = ledger[NEWER]
         ledger[OWNERS + keep] = register.hold(m)
         keep += 1
     ledger[ALL] = keep
@@ -142,11 +147,12 @@ def level(ledger, b):
     return _level(ledger, b)
 
 
-@kernel(void, words_out, rows, i64)
-def follow(ledger, slots, generation):
+@kernel(void, words_out, rows, i64, i64)
+def follow(ledger, slots, generation, sieve):
     """Show these batches of Python's in place of those before; with a new generation, levels are given up.
 
-    A generation is the number of times that levels have become a batch of the spine.
+    A generation is the number of times that levels have become a batch of the spine. The sieve, whose address is given,
+    or 0, knows the keys of levels that stay, and gets those of what is entered.
     """
     table = table_of(ledger)
     first, end = ledger[SLOTS], ledger[ALL]
@@ -157,9 +163,11 @@ def follow(ledger, slots, generation):
     kept, n = end - first, slots.shape[0]
     lines, owners = table[first:end].copy(), ledger[OWNERS + first : OWNERS + end].copy()
     table[:n] = slots
+    lines[:, SIEVE] = sieve
     table[n : n + kept] = lines
     ledger[OWNERS : OWNERS + MOST] = 0
     ledger[OWNERS + n : OWNERS + n + kept] = owners
     ledger[SLOTS] = n
     ledger[ALL] = n + kept
+    ledger[NEWER] = sieve
     ledger[VERSION] += 1

@@ -71,7 +71,7 @@ from everview.kernels.merge import merged
 from everview.kernels.presence import where_positive
 from everview.kernels.probe import join, keys, weights
 from everview.kernels.reshape import reshape
-from everview.kernels.rows import batch
+from everview.kernels.rows import batch, unowned
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import weigh
 from everview.kernels.top import first_rows_change
@@ -141,7 +141,7 @@ def index(line, constants, registers):
 def join_of_changes(line, constants, registers):
     """The join of what is in two registers."""
     side, pick = line[RIGHT], constants[line[START] : line[END]]
-    table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS]]])
+    table = np.array([[registers[side, register.ADDRESS], registers[side, register.ROWS], 0]])
     return join(register.shown(registers, line[LEFT]), table, line[Y], line[X], pick)
 
 
@@ -284,7 +284,16 @@ def unary(line, constants, registers):
 
 @kernel(i64, rows, words, rows_out, words, words_out, rows_out, words_out, i64)
 def run(code, constants, registers, ledgers, staged, counts, status, pc):
-    """Run instructions from ``pc`` on; the number of one that is Python's, or that of all."""
+    """Run instructions from ``pc`` on; the number of one that is Python's, or that of all.
+
+    Counting who holds these arrays, at every use of a line, would take a quarter of a small tick.
+    """
+    memory = unowned(registers), unowned(ledgers), unowned(staged), unowned(counts), unowned(status)
+    return _run(unowned(code), unowned(constants), *memory, pc)
+
+
+@inline
+def _run(code, constants, registers, ledgers, staged, counts, status, pc):
     while pc < code.shape[0]:
         line = code[pc]
         op, out = line[OP], line[OUT]
@@ -366,6 +375,11 @@ def publish(ledgers, staged, registers):
 
     What has been entered is not entered again by a second call.
     """
+    return _publish(unowned(ledgers), unowned(staged), unowned(registers))
+
+
+@inline
+def _publish(ledgers, staged, registers):
     full = False
     for t in range(staged.size):
         if staged[t] == 0:

@@ -19,6 +19,7 @@ from everview.kernels.extend_word import extend_word
 from everview.kernels.instructions import END, FROM, OUT, START, TO, X, Y, both, lines_of, routine, table_of
 from everview.kernels.jit import inline
 from everview.kernels.linear import project
+from everview.kernels.rows import LINE
 
 NOWHERE = np.empty(0, np.int64)  # with one shard no word tells the shard
 
@@ -30,7 +31,7 @@ def _found(prefixes, plan, at, lookups, reads, registers, ledgers):
     Where the lookups end in the plan; spots, and where those of each index begin; all batches; the columns of each
     index, how many of them are bound, and whether the variable is the last.
     """
-    slots, table = np.zeros(lookups + 1, np.int64), np.empty((lookups * (levels.MOST + 1), 2), np.int64)
+    slots, table = np.zeros(lookups + 1, np.int64), np.empty((lookups * (levels.MOST + 1), LINE), np.int64)
     columns, keys, last = np.empty(lookups, np.int64), np.empty(lookups, np.int64), np.empty(lookups, np.int64)
     begin = at
     for j in range(lookups):

@@ -1,6 +1,6 @@
 """Reading a spine by key: join, membership, and the first or last rows of a group.
 
-A spine is passed as a table of (address, rows), one line a batch, so that one call reads them all. Probes
+A spine is passed as a table, one line a batch, so that one call reads them all. Probes
 come sorted by key; all are looked up in a batch before the next batch is read.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, starts
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.rows import add, batch, compare, multiply, within
+from everview.kernels.sieve import sift, starts_in
 
 
 @inline
@@ -18,10 +19,10 @@ def _bounds(groups, table, columns, key):
     """Where each sorted group begins and ends in each batch, and how many rows that is in all."""
     n, batches = groups.shape[0], table.shape[0]
     bounds, found = np.empty((batches, n, 2), np.int64), np.empty(n, np.int64)
-    total = 0
+    sifted, total = sift(table, groups, n, key), 0
     for b in range(batches):
         m = batch(table, b, columns)
-        starts(m, groups, n, key, found)
+        starts_in(table, b, m, groups, n, key, found, sifted)
         hi = 0
         for i in range(n):
             lo = found[i]
@@ -62,10 +63,10 @@ def weights(probes, table, columns, key, bound):
     Entries that end in words of time count if their time is within the bound.
     """
     n, width = probes.shape[0], columns - 1 - bound.size
-    out, found = np.zeros(n, np.int64), np.empty(n, np.int64)
+    out, found, sifted = np.zeros(n, np.int64), np.empty(n, np.int64), sift(table, probes, n, key)
     for b in range(table.shape[0]):
         m = batch(table, b, columns)
-        starts(m, probes, n, key, found)
+        starts_in(table, b, m, probes, n, key, found, sifted)
         for i in range(n):
             j = found[i]
             while j < m.shape[0] and compare(m, j, probes, i, 0, key) == 0:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import past, starts
+from everview.kernels.gallop import past
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out, words
 from everview.kernels.rows import batch, compare
+from everview.kernels.sieve import sift, starts_in
 from everview.kernels.sort import sort_order
 
 DELETES, BY_WEIGHT, PUTS = -1, 0, 1  # what commands are: all deletes; puts if their weight is positive; all puts
@@ -46,10 +47,10 @@ def _find(commands, chosen, columns, table, entry, key):
     for i in range(n):
         for c in range(key):
             keys[i, c] = commands[chosen[i], columns[c]]
-    bounds = np.empty((n, batches, 2), np.int64)
+    bounds, sifted = np.empty((n, batches, 2), np.int64), sift(table, keys, n, key)
     for b in range(batches):
         m = batch(table, b, entry)
-        starts(m, keys, n, key, found)
+        starts_in(table, b, m, keys, n, key, found, sifted)
         for i in range(n):
             bounds[i, b, 0] = found[i]
             bounds[i, b, 1] = past(m, found[i], keys, i, key)

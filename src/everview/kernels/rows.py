@@ -17,6 +17,11 @@ from everview.kernels.jit import inline
 CACHE_LINE = 64
 PREFETCHED = 3  # lines of a row
 
+# The words of a line of a spine's table, one line a batch: its address, its rows, and the address of the sieve that
+# knows its keys, or 0.
+BATCH, BATCH_ROWS, SIEVE = range(3)
+LINE = 3
+
 
 @inline
 def compare(a, i, b, j, lo, hi):
@@ -135,5 +140,5 @@ prefetch: Any = _prefetch
 
 @inline
 def batch(table, b, columns):
-    """The matrix of batch ``b`` of a spine's table of (address, rows)."""
+    """The matrix of batch ``b`` of a spine's table."""
     return carray(as_pointer(table[b, 0]), (table[b, 1], columns))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.kernels.gallop import DENSE, seek, starts
+from everview.kernels.gallop import DENSE, seek
 from everview.kernels.jit import i64, kernel, rows, rows_out, void, words
 from everview.kernels.rows import add, batch, compare, within
+from everview.kernels.sieve import is_sifted, sift, starts_in
 
 
 @kernel(rows_out, rows, words, words, words, words, i64)
@@ -26,12 +27,13 @@ def weighed(delta, group, origins, places, sums, base):
 def tally(dense, groups, table, columns, key, bound):
     """Add every entry (group, place) of the spine within the bound to ``dense[group, place]``. Groups are sorted."""
     n, found = groups.shape[0], np.empty(0, np.int64)
+    sifted = sift(table, groups, n, key)
     for b in range(table.shape[0]):
         m, at = batch(table, b, columns), 0
-        apart = m.shape[0] >= DENSE * n
+        apart = m.shape[0] >= DENSE * n or is_sifted(table, b, sifted)
         if apart:
             found = found if found.size > 0 else np.empty(n, np.int64)
-            starts(m, groups, n, key, found)
+            starts_in(table, b, m, groups, n, key, found, sifted)
         for i in range(n):
             at = found[i] if apart else seek(m, at, groups, i, key)
             while at < m.shape[0] and compare(m, at, groups, i, 0, key) == 0:

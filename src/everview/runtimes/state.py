@@ -36,7 +36,8 @@ class ProgramState:
             for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
                 columns = trace_columns(layout, inner.depth)
-                self.traces[path, node] = [Trace(columns, order) for _ in range(program.shards)]
+                key = layout.key_words or layout.width
+                self.traces[path, node] = [Trace(columns, order, key) for _ in range(program.shards)]
                 self.schemas[path, node] = inner.names[node], layout.schema
 
     @cached_property

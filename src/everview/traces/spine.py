@@ -5,9 +5,13 @@ merged differ in size by at least `RATIO`, but for the small ones at the end, so
 An append pays for merging in proportion to its own size; no append waits for a whole merge.
 
 Small batches are **levels** (see `everview.kernels.levels`): compiled code merges them among each other, and once they
-are a thousand rows they become a batch like the others. The spine's ledger is what compiled code reads and appends to.
+are two thousand rows they become a batch like the others. The spine's ledger is what compiled code reads and appends
+to.
 
 A batch may be known to a store by the ids of its slices; a merged batch stands for those of all it was made of.
+
+Once keys are looked up beside a large batch, all other rows have a **sieve** (see `everview.kernels.sieve`), so that
+keys which only the large batch has are not searched for in the others.
 
 Every act makes a new list of slots aside, and one assignment puts it in place: whatever raises, wherever, the spine
 means what it meant before, or what it means afterwards. A merge that goes on changes no meaning.
@@ -15,72 +19,23 @@ means what it meant before, or what it means afterwards. A merge that goes on ch
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import finalize
 
-import numpy as np
-
 from everview.kernels import levels
-from everview.kernels.merge import merge_some, merge_some_by_value
+from everview.kernels.rows import LINE, SIEVE
+from everview.kernels.sieve import entered, is_worn, new_sieve
 from everview.traces.order import ValueOrder
+from everview.traces.slots import HeldBatch, Ids, Merging, Slots, advance, held_in, put
 from everview.traces.view import NO_BATCHES, Batches
 from everview.types.words import Matrix, Words
 
-Ids = tuple[int, ...]
-
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
-FUEL = 4 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
+FUEL = 2 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
 ANY_SIZE = 1 << 62
 SMALL = 512  # rows; smaller batches are not worth a merge each: they are levels first
-
-
-@dataclass(slots=True)
-class HeldBatch:
-    """A batch of the spine, and the stored slices that it stands for."""
-
-    batch: Matrix
-    ids: Ids = ()
-
-    def __len__(self) -> int:
-        return self.batch.shape[0]
-
-
-@dataclass(slots=True)
-class Merging:
-    """Two neighbours on their way to becoming one; until done, readers see both."""
-
-    larger: HeldBatch
-    smaller: HeldBatch
-    out: Matrix
-    order: ValueOrder | None
-    reached: tuple[int, int, int] = (0, 0, 0)  # rows taken of both, and rows put out
-
-    @classmethod
-    def begin(cls, larger: HeldBatch, smaller: HeldBatch, order: ValueOrder | None) -> Merging:
-        return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
-
-    def go_on(self, fuel: int) -> None:
-        i, j, written = self.reached
-        state = self.larger.batch, i, self.smaller.batch, j, self.out, written, fuel
-        if self.order is None:
-            self.reached = merge_some(*state)
-        else:
-            self.reached = merge_some_by_value(*state, *self.order.arrays)
-
-    @property
-    def done(self) -> bool:
-        return self.reached[:2] == (len(self.larger), len(self.smaller))
-
-    @property
-    def result(self) -> HeldBatch:
-        assert self.done, "a merge is read when it is done"
-        return HeldBatch(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids)
-
-
-Slots = list[HeldBatch | Merging]
+LARGE = 1 << 14  # rows of the largest batch, from which on a sieve of the others is worth its keeping
 
 
 class Stand(NamedTuple):
@@ -89,6 +44,7 @@ class Stand(NamedTuple):
     slots: Slots
     last: int = 0  # the number that came with the batch that was appended last
     generation: int = 0  # how often levels have become a batch
+    sieve: Words | None = None  # which knows the keys of all levels, and of the batches that have it
 
 
 class LevelIds(NamedTuple):
@@ -120,13 +76,16 @@ class Spine:
     (1000, True)
     """
 
-    def __init__(self, columns: int, order: ValueOrder | None = None, *, ratio: int = RATIO) -> None:
+    def __init__(self, columns: int, order: ValueOrder | None = None, *, key: int = 0, ratio: int = RATIO) -> None:
+        """``key`` is the number of words by which rows are looked up."""
         self.columns = columns
         self.order = order
+        self.key = key
+        self._asked = False  # whether Python has looked up keys; whether compiled code has, the ledger says
         self.ratio = ratio
         self.most = ANY_SIZE  # rows of a batch that is still merged with smaller ones here, and not elsewhere
         self.ledger: Words = levels.new_ledger(columns)
-        self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, 2)
+        self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, LINE)
         self._stand = Stand([])
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
         self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
@@ -165,7 +124,8 @@ class Spine:
 
     @property
     def table(self) -> Matrix:
-        """The (address, rows) of each batch, for compiled code that is done before anything is appended."""
+        """A line for each batch, for compiled code that looks up keys and is done before anything is appended."""
+        self._asked = True
         if self._shown[0] is not self._stand or self._shown[1] is not self.besides:
             self._follow()
         return self._lines[: self.ledger.item(levels.ALL)]
@@ -181,7 +141,8 @@ class Spine:
     @property
     def nbytes(self) -> int:
         merging = sum(slot.reached[2] * self.columns * 8 for slot in self._stand.slots if isinstance(slot, Merging))
-        return len(self) * self.columns * 8 + merging
+        sieve = 0 if self._stand.sieve is None else self._stand.sieve.nbytes
+        return len(self) * self.columns * 8 + merging + sieve
 
     def append(self, batch: Matrix, ids: Ids = (), number: int = 0) -> None:
         """Add a batch, and do a share of merging in proportion to its size; see `has` for its number."""
@@ -222,7 +183,7 @@ class Spine:
             return
         whole = Batches(self.columns, [h.batch for h in held], self.order).consolidated()
         slots, gone = list[HeldBatch | Merging](), list[int]()
-        _put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
+        put(slots, gone, 0, HeldBatch(whole, tuple(i for h in held for i in h.ids)))
         self._become(slots, gone, self._stand.last, self._stand.generation)
 
     def show(self, besides: tuple[Matrix, ...]) -> None:
@@ -269,12 +230,12 @@ class Spine:
         else:
             batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
         slots, gone = [*self._stand.slots], list[int]()
-        _put(slots, gone, len(slots), HeldBatch(batch, ids))
+        put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
         self._work(slots, gone, FUEL * int(self.ledger[levels.ROWS]))
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
 
     def _become(self, slots: Slots, gone: list[int], last: int, generation: int) -> None:
-        self._stand = Stand(slots, last, generation)
+        self._stand = Stand(slots, last, generation, self._sieve(slots, generation))
         self._gone += gone  # should they be missed, the store keeps slices whose sum is nothing
         self._follow()
 
@@ -285,8 +246,34 @@ class Spine:
             return
         table = Batches(self.columns, [*(held.batch for held in self._held()), *besides]).table
         assert table.shape[0] < levels.MOST - 16, "a spine has few batches"
-        levels.follow(self.ledger, table, stand.generation)
+        address = 0 if stand.sieve is None else stand.sieve.ctypes.data
+        for line, held in enumerate(self._held() if address else ()):
+            table[line, SIEVE] = address if held.sieve is stand.sieve else 0
+        levels.follow(self.ledger, table, stand.generation, address)
         self._shown = stand, besides
+
+    def _sieve(self, slots: Slots, generation: int) -> Words | None:
+        """The sieve of all rows but those of the largest batch: as it is, with what it lacks, or made anew.
+
+        It knows a batch before the batch says so; whatever raises between, the batch is searched, or entered again.
+        """
+        held = held_in(slots)
+        largest = max(held, key=len, default=None)
+        if largest is None or len(largest) < LARGE or not self.key:
+            return None
+        if not self._asked and not self.ledger.item(levels.ASKED):
+            return None
+        newer, sieve = [each for each in held if each is not largest], self._stand.sieve
+        rows = sum(map(len, newer)) + self.ledger.item(levels.ROWS)
+        if sieve is None or is_worn(sieve, rows):
+            sieve = new_sieve(self.key, max(2 * rows, len(largest) // RATIO))
+            for level in self._levels() if generation == self._stand.generation else ():
+                entered(sieve, level)
+        for each in newer:
+            if each.sieve is not sieve:
+                entered(sieve, each.batch)
+                each.sieve = sieve
+        return sieve
 
     # -- what a store must know
 
@@ -302,10 +289,7 @@ class Spine:
     # -- inside
 
     def _held(self) -> list[HeldBatch]:
-        held: list[HeldBatch] = []
-        for slot in self._stand.slots:
-            held += (slot.larger, slot.smaller) if isinstance(slot, Merging) else (slot,)
-        return held
+        return held_in(self._stand.slots)
 
     def _work(self, slots: Slots, gone: list[int], fuel: int) -> bool:
         """Advance every merge under way, then begin those that the sizes call for, smallest first.
@@ -314,11 +298,11 @@ class Spine:
         """
         changed = False
         for slot in range(len(slots) - 1, -1, -1):
-            changed |= _advance(slots, gone, slot, fuel)
+            changed |= advance(slots, gone, slot, fuel)
         slot = len(slots) - 1
         while slot > 0:
             if self._begin(slots, slot):
-                changed |= _advance(slots, gone, slot - 1, fuel)
+                changed |= advance(slots, gone, slot - 1, fuel)
                 slot = min(slot, len(slots) - 1)
             else:
                 slot -= 1
@@ -335,35 +319,7 @@ class Spine:
         return True
 
 
-def _advance(slots: Slots, gone: list[int], number: int, fuel: int) -> bool:
-    """Go on with the merge in a slot, if there is one; whether that finished it."""
-    slot = slots[number]
-    if not isinstance(slot, Merging):
-        return False
-    slot.go_on(fuel)
-    if slot.done:
-        _put(slots, gone, number, slot.result, 1)
-    return slot.done
-
-
-def _put(slots: Slots, gone: list[int], slot: int, held: HeldBatch, replacing: int = 0) -> None:
-    if not len(held):
-        gone += held.ids
-    slots[slot : slot + replacing] = [held] if len(held) else []
-
-
 def _let_go(ledger: Words) -> None:
     """Free the levels of a spine that is no more."""
     if ledger[levels.ALL] > ledger[levels.SLOTS]:
-        levels.follow(ledger, NO_BATCHES, int(ledger[levels.GENERATION]) + 1)
-
-
-def _untouched(rows: int, columns: int) -> Matrix:
-    """Memory whose small pages come into being one by one as a merge reaches them.
-
-    NumPy asks for huge pages, and clearing one of those takes as long as many ticks.
-    """
-    if rows * columns < 1 << 16:
-        return np.empty((rows, columns), np.int64)
-    pages = mmap.mmap(-1, rows * columns * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, np.int64).reshape(rows, columns)
+        levels.follow(ledger, NO_BATCHES, int(ledger[levels.GENERATION]) + 1, 0)

@@ -23,7 +23,8 @@ import numpy as np
 from everview.kernels.levels import REACH
 from everview.kernels.weights import LARGEST, largest_weight
 from everview.traces.order import ValueOrder
-from everview.traces.spine import ANY_SIZE, Ids, Spine
+from everview.traces.slots import Ids
+from everview.traces.spine import ANY_SIZE, Spine
 from everview.traces.view import Batches, merged
 from everview.types.words import Matrix
 
@@ -44,12 +45,13 @@ class Trace:
     1
     """
 
-    __slots__ = ("_before", "_deferred", "_open", "_unsaved", "columns", "most", "order", "past")
+    __slots__ = ("_before", "_deferred", "_open", "_unsaved", "columns", "key", "most", "order", "past")
 
-    def __init__(self, columns: int, order: ValueOrder | None = None) -> None:
-        self.columns, self.order = columns, order
+    def __init__(self, columns: int, order: ValueOrder | None = None, key: int = 0) -> None:
+        """``key`` is the number of words by which entries are looked up."""
+        self.columns, self.order, self.key = columns, order, key
         self.most = ANY_SIZE  # rows of a batch of the past that is still merged here
-        self.past = Spine(columns, order)  # not there while it is deferred: asking for it loads it
+        self.past = Spine(columns, order, key=key)  # not there while it is deferred: asking for it loads it
         self._deferred: Callable[[], StoredBatches] | None = None
         # The open epoch: its number here, and its batches, each more than twice as large as the next.
         self._open: tuple[int, list[Matrix]] = 1, []
@@ -88,7 +90,7 @@ class Trace:
         """Load a deferred past. Python calls this only for a missing attribute, so that a loaded past costs nothing."""
         if name != "past" or self._deferred is None:
             raise AttributeError(name)
-        past = Spine(self.columns, self.order)
+        past = Spine(self.columns, self.order, key=self.key)
         past.most = self.most
         _take_up(past, self._deferred())
         self.past, self._deferred = past, None

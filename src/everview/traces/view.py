@@ -13,13 +13,14 @@ import numpy as np
 
 from everview.kernels import asof, ends, probe, top
 from everview.kernels.merge import merge, merge_by_value
+from everview.kernels.rows import LINE
 from everview.kernels.table import with_batch
 from everview.kernels.tally import tally
 from everview.traces.looking import Look
 from everview.traces.order import ValueOrder
 from everview.types.words import Matrix, Words
 
-NO_BATCHES = np.empty((0, 2), np.int64)
+NO_BATCHES = np.empty((0, LINE), np.int64)
 NO_BOUND = np.empty(0, np.int64)
 
 

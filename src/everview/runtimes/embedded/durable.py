@@ -21,7 +21,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
 from everview.runtimes.embedded import interned
 from everview.runtimes.state import ProgramState, Pushed
-from everview.traces.spine import HeldBatch
+from everview.traces.slots import HeldBatch
 from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored

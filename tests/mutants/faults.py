@@ -115,4 +115,32 @@ FAULTS = (
         "places = _beside(a.places, len(a.plan.schema), a.places, width)",
         ("tests/optimize", "tests/frontends/sql/test_queries.py"),
     ),
+    PlantedFault(
+        "rows expire that a row to come may still find",
+        "everview.operators.expired",
+        "np.array([[FIRST, first - 1, 1]], np.int64)",
+        "np.array([[FIRST, first + 60_000_000, 1]], np.int64)",
+        ("tests/database/test_watermarks.py",),
+    ),
+    PlantedFault(
+        "narrow slices lose the step between their words",
+        "everview.traces.store.narrow",
+        "wide *= np.uint64(step)",
+        "wide *= np.uint64(1)",
+        ("tests/traces/store/test_narrow.py",),
+    ),
+    PlantedFault(
+        "a choice-domain keeps another row than the least",
+        "everview.frontends.rules.choosing",
+        'aggregate_call("min", (rows.column',
+        'aggregate_call("max", (rows.column',
+        ("tests/frontends/datalog/test_choice_and_limit.py",),
+    ),
+    PlantedFault(
+        "rows are searched by columns that their order does not begin with",
+        "everview.database.lookup",
+        "return len(values) if {*schema.names[: len(values)]} == {*values} else 0",
+        "return len(values)",
+        ("tests/database/test_frames.py",),
+    ),
 )

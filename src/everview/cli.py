@@ -1,7 +1,13 @@
-"""The command line: ``everview demo | run | explain | verify | bench | version``."""
+"""The command line: ``everview shell | state | doctor | demo | run | explain | verify | bench | version``.
+
+Every command ends with 0 if all went well, with 1 after a mistake that it names, with 2 after words that it does not
+understand, and with 130 or 143 if Ctrl-C or SIGTERM ended it. `verify` ends with 1 if a view differs, and with 2 if
+that cannot be said.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -13,6 +19,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 import everview
 from everview.errors import EverviewError
@@ -20,12 +28,27 @@ from everview.stopping import LINGERING, end_within, hush, stoppable, until_stop
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
+state = typer.Typer(no_args_is_help=True, help="What a state directory holds, and whether it is whole.")
+app.add_typer(state, name="state")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
+Directory = Annotated[Path, typer.Argument(help="A state directory, as of ev.connect(path) or of a pipeline.")]
 File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py that defines `pipeline`.")]
 State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(everview.__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def everview_() -> None:
+def everview_(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
     """Incremental views for Python and Spark."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while modules were loaded
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -105,7 +128,7 @@ def _plan_change(file: Path, state: Path | None) -> None:
 
 
 @app.command()
-def explain(file: File, state: State = None) -> None:
+def explain(file: File, state: State = None, as_json: Json = False) -> None:
     """Sources, views, sinks and circuit of a pipeline, and what its state holds; of a changed file, what a run does."""
     with _told(), ExitStack() as stack:
         from everview.spark.files import opened, state_of
@@ -115,11 +138,12 @@ def explain(file: File, state: State = None) -> None:
             state = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))) / "state"
         pipeline = stack.enter_context(opened(file, state)).pipeline
         planned = pipeline.plan_change()
-        typer.echo(str(planned) if planned else pipeline.explain())
+        text = str(planned) if planned else pipeline.explain()
+        typer.echo(json.dumps({"changed": bool(planned), "text": text}, ensure_ascii=False) if as_json else text)
 
 
 @app.command()
-def verify(file: File, state: State = None) -> None:
+def verify(file: File, state: State = None, as_json: Json = False) -> None:
     """Compute every view from scratch and compare. Ends with 1 if one differs, with 2 if that cannot be said."""
     with _told(2):
         from everview.spark.files import opened, state_of
@@ -134,7 +158,8 @@ def verify(file: File, state: State = None) -> None:
                     hint=f"run it first: everview run {file}; with --dry-run that says what it takes",
                 )
             verdict = opening.pipeline.verify()
-            typer.echo(str(verdict))
+            said = {"right": bool(verdict), "text": str(verdict)}
+            typer.echo(json.dumps(said, ensure_ascii=False) if as_json else str(verdict))
     if not verdict:
         raise typer.Exit(1)
 
@@ -151,9 +176,98 @@ def bench(context: typer.Context) -> None:
 
 
 @app.command()
-def version() -> None:
+def version(as_json: Json = False) -> None:
     """The version of Everview."""
-    typer.echo(everview.__version__)
+    typer.echo(json.dumps({"version": everview.__version__}) if as_json else everview.__version__)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """What Everview needs and finds on this machine, and how to get what is missing. Ends with 1 if it cannot work."""
+    from everview.doctor import findings, healthy
+
+    found = findings()
+    if as_json:
+        typer.echo(json.dumps([finding.as_row() for finding in found], ensure_ascii=False))
+    else:
+        console = Console()
+        for finding in found:
+            mark = "[green]ok[/]     " if finding.ok else "[red]needed[/] " if finding.needed else "[yellow]missing[/]"
+            console.print(f"{mark} {finding.what}: ", end="")
+            console.print(finding.found, highlight=False, markup=False, soft_wrap=True)
+            if finding.get is not None:
+                console.print(f"        {finding.get}", highlight=False, markup=False, soft_wrap=True)
+    raise typer.Exit(0 if healthy(found) else 1)
+
+
+@app.command()
+def shell(
+    directory: Annotated[Path | None, typer.Argument(help="Where the database is; without it, one in memory.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Run this script, and end.")] = None,
+    command: Annotated[str | None, typer.Option("--command", "-c", help="Run these statements, and end.")] = None,
+    as_json: Json = False,
+) -> None:
+    """SQL on a database, typed or from a script: a file, or standard input, which ends at its first error, with 1."""
+    with _told():
+        from everview.shell.running import run_shell
+
+        ended = run_shell(directory, file, command, as_json)
+    raise typer.Exit(ended)
+
+
+# -- states
+
+
+@state.command("ls")
+def state_ls(directory: Directory, as_json: Json = False) -> None:
+    """The tables and views, with their columns and how many rows each holds."""
+    _tell_rows("relations", directory, as_json)
+
+
+@state.command("size")
+def state_size(directory: Directory, as_json: Json = False) -> None:
+    """The bytes of each part."""
+    _tell_rows("sizes", directory, as_json)
+
+
+@state.command("history")
+def state_history(directory: Directory, as_json: Json = False) -> None:
+    """The epochs that can be read, and when each was committed."""
+    _tell_rows("epochs", directory, as_json)
+
+
+@state.command("check")
+def state_check(directory: Directory, as_json: Json = False) -> None:
+    """Check every byte, old epochs included. Ends with 1 at the first damage."""
+    _tell_rows("checked", directory, as_json)
+
+
+@state.command("vacuum")
+def state_vacuum(
+    directory: Directory,
+    keep: Annotated[int, typer.Option(min=1, help="How many epochs stay.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Let go of all epochs of a database but the last, and of values that no row has any more."""
+    _tell_rows("vacuumed", directory, as_json, keep)
+
+
+def _tell_rows(what: str, directory: Path, as_json: bool, *more: int) -> None:
+    """Print what a function of `everview.states` gives, as JSON or as a table."""
+    with _told():
+        from everview import states
+
+        made = getattr(states, what)(directory, *more)
+        if as_json:
+            typer.echo(json.dumps(made, ensure_ascii=False))
+            return
+        rows = made if isinstance(made, list) else [made]
+        table = Table(header_style="bold")
+        for name in rows[0] if rows else ():
+            table.add_column(name, justify="right" if isinstance(rows[0][name], int) else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(f"{value:,}" if isinstance(value, int) else Text(str(value)) for value in row.values()))
+        Console().print(table if rows else "nothing")
 
 
 @contextmanager

@@ -1,0 +1,93 @@
+"""The shell on a terminal: typed through a pseudo-terminal, as somebody would."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROMPT = "everview> "
+MORE = "     ...> "
+# The terminal becomes that of the process, so that Ctrl-C is a signal.
+IN_TERMINAL = """
+import os, sys
+os.login_tty(0)
+os.execv(sys.executable, [sys.executable, "-m", "everview", *sys.argv[1:]])
+"""
+
+
+class Typed:
+    """A shell behind a pseudo-terminal."""
+
+    def __init__(self, *words: str, history: Path) -> None:
+        ours, theirs = pty.openpty()
+        env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "EVERVIEW_HISTORY": str(history)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", IN_TERMINAL, "shell", *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env
+        )
+        os.close(theirs)
+        self.terminal = ours
+
+    def until(self, end: str) -> str:
+        """All that is shown until a text comes, without colours."""
+        shown = ""
+        while end not in shown:
+            ready, _, _ = select.select([self.terminal], [], [], 120)
+            assert ready, f"{end!r} did not come after {shown!r}"
+            try:
+                data = os.read(self.terminal, 65536)
+            except OSError:
+                data = b""
+            if not data:
+                assert end == "", f"{end!r} did not come after {shown!r}"
+                break
+            shown += re.sub(r"\x1b(\[[0-9;?]*[A-Za-z]|[=>])", "", data.decode(errors="replace")).replace("\r", "")
+        return shown
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def ask(self, text: str, end: str = PROMPT) -> str:
+        self.type(f"{text}\n")
+        return self.until(end)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(30)
+        os.close(self.terminal)
+
+
+@pytest.mark.slow
+def test_a_conversation(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    shell = Typed(str(tmp_path / "bank.ev"), history=history)
+    try:
+        assert "bank.ev" in shell.until(PROMPT)
+        shell.ask("CREATE TABLE person (id BIGINT PRIMARY KEY,", MORE)
+        shell.ask("name STRING);")
+        assert "2 rows changed" in shell.ask("INSERT INTO person VALUES (1, 'Ada'), (2, NULL);")
+        assert "Ada" in shell.ask("SELECT * FROM per\t;")  # completed to person
+        assert 'did you mean "name"?' in shell.ask("SELECT nme FROM person;")
+        shell.ask("SELECT 'left open", MORE)
+        shell.type("\x03")  # gives up the input
+        shell.until(PROMPT)
+        assert "1 row" in shell.ask("SELECT 1;")
+        assert "1 row" in shell.ask("\\watch 60 SELECT 41 + 1 AS answer", "1 row")
+        shell.type("\x03")  # ends what runs
+        shell.until(PROMPT)
+        assert "NULL" in shell.ask("SELECT * FROM person WHERE id = 2;")
+        shell.type("\x04")
+        shell.until("")
+        assert shell.process.wait(60) == 0
+    finally:
+        shell.close()
+    remembered = history.read_text(encoding="utf-8")
+    assert "CREATE TABLE person (id BIGINT PRIMARY KEY, name STRING);" in remembered
+    assert "left open" not in remembered

@@ -29,11 +29,13 @@ ASIDE: Final[dict[str, str]] = {
         stored stratify sync tblproperties terminated touch unarchive uncache unlock unset change changes""",
     "scripts and procedures": """
         asensitive atomic binding call called close condition continue cursor declare definer deterministic do elseif
-        error exit found handler insensitive invoker iterate language leave loop modifies next open out output procedure procedures reads repeat
-        return security specific sql sqlexception sqlstate until value var variable while input immediate""",
+        error exit found handler insensitive invoker iterate language leave loop modifies next open out output
+        procedure procedures reads repeat return security specific sql sqlexception sqlstate until value var variable
+        while input immediate""",
     "permissions and catalogs": """
         authorization catalog catalogs current_path current_user default_path enforced global grant identified
-        identity increment name namespace no norely read option path principals rely revoke role roles session_user system system_path user use""",
+        identity increment name namespace no norely read option path principals rely revoke role roles session_user
+        system system_path user use""",
     "streams and pipelines of Spark": """
         apply auto cdc delay exclusive flow history inclusive once sequence scd single stream streaming track
         transactions""",

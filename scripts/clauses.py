@@ -25,6 +25,7 @@ HEADINGS = {
     "frames": "Frames of windows",
     "windows_over_arrays": "Windows over arrays",
     "shapes": "Shapes and arrays",
+    "moments": "Dates, timestamps and intervals",
     "recursion": "Recursion",
 }
 

@@ -28,13 +28,17 @@ ASIDE: Final[dict[str, str]] = {
         recordwriter recover refresh repair replace reset separated serde serdeproperties skewed sorted statistics
         stored stratify sync tblproperties terminated touch unarchive uncache unlock unset change changes""",
     "scripts and procedures": """
-        atomic call called close condition continue cursor declare definer deterministic do elseif exit found handler asensitive insensitive binding error
-        invoker iterate language leave loop modifies next open out output procedure procedures reads repeat
-        return security specific sql sqlexception sqlstate until value var variable while input immediate""",
+        asensitive atomic binding call called close condition continue cursor declare definer deterministic do elseif
+        error exit found handler insensitive invoker iterate language leave loop modifies next open out output
+        procedure procedures reads repeat return security specific sql sqlexception sqlstate until value var variable
+        while input immediate""",
     "permissions and catalogs": """
-        authorization catalog catalogs current_path current_user default_path enforced global grant identified identity increment read no name namespace
-        norely option path principals rely revoke role roles session_user system system_path user use""",
-    "streams and pipelines of Spark": "apply auto cdc flow history inclusive once sequence scd stream streaming track delay exclusive single transactions",
+        authorization catalog catalogs current_path current_user default_path enforced global grant identified
+        identity increment name namespace no norely read option path principals rely revoke role roles session_user
+        system system_path user use""",
+    "streams and pipelines of Spark": """
+        apply auto cdc delay exclusive flow history inclusive once sequence scd single stream streaming track
+        transactions""",
     "bins of Spark 4.3": "align bin bin_distribute_ratio bin_end bin_start compensation distance width approx exact",
     "collations, geography and measures": "collate collation collations geography geometry measure similarity nearest",
     "not deterministic": "tablesample percent repeatable bernoulli seed uniform",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -134,11 +135,12 @@ class Replay:
 class SparkReplay(Replay):
     """By tasks on Spark: all views are defined before the first tick, and there are few ticks."""
 
-    def __init__(self, file: File, chance: random.Random, spark: SparkSession, state: Path) -> None:
+    def __init__(self, file: File, chance: random.Random, spark: SparkSession, state: Path, unchecked: int = 0) -> None:
+        """The first ``unchecked`` epochs are not looked at: every look at a view is a job of Spark."""
         super().__init__(file, chance)
         self.spark, self.state = spark, state
         self.begun = True  # one tick for what a file has before its first
-        self.started = False
+        self.unchecked = unchecked + 1
 
     def open(self, stack: ExitStack) -> None:
         from everview.spark import Pipeline
@@ -154,14 +156,14 @@ class SparkReplay(Replay):
         self.pipeline.source(table, self._frame(table, []), changes="weights")
 
     def apply(self, changes: Changes) -> None:
-        self.started = True
+        self.unchecked -= 1
         self.pipeline.refresh(**{table: self._frame(table, rows) for table, rows in changes.items()})
 
     def rows(self, view: str) -> list[Row]:
         return [tuple(row) for row in self.pipeline.view(view).collect()]
 
     def _check(self, where: str) -> None:
-        if self.started:
+        if self.unchecked <= 0:
             super()._check(where)
 
     def _frame(self, table: str, rows: list[tuple[Row, int]]) -> Any:
@@ -169,6 +171,15 @@ class SparkReplay(Replay):
         columns = sqlglot.parse_one(self.tables[table], read="spark").find_all(sqlglot.exp.ColumnDef)
         types = {column.name: column.args["kind"].sql("spark") for column in columns}
         raw = ", ".join(f"`{name}` STRING" for name in types)
-        texts = [(*(None if v is None else str(v) for v in row), weight) for row, weight in rows]
+        texts = [(*map(_text, row), weight) for row, weight in rows]
         frame = self.spark.createDataFrame(texts, f"{raw}, _weight BIGINT")
-        return frame.selectExpr(*(f"CAST(`{name}` AS {of}) AS `{name}`" for name, of in types.items()), "_weight")
+        return frame.selectExpr(*(f"{_read(name, of)} AS `{name}`" for name, of in types.items()), "_weight")
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value) if isinstance(value, list) else str(value)
+
+
+def _read(name: str, of: str) -> str:
+    """Text as a value of a type, in Spark's SQL."""
+    return f"from_json(`{name}`, '{of}')" if "<" in of else f"CAST(`{name}` AS {of})"

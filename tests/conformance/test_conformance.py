@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.files import read
+from conformance.files import Delta, File, Sql, Tick, read
 from conformance.replay import Replay, SparkReplay
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*.test"))
 EVERYTHING = bool(os.environ.get("EVERVIEW_CONFORMANCE"))  # `make conformance` sets it
 SEEDS = range(8 if EVERYTHING else 2)
 SAMPLE = ("aggregates", "subqueries")
+TOGETHER = ("frames", "moments", "shapes", "windows_over_arrays")  # their names are all different
 ON_SPARK = [path for path in CASES if path.stem != "refusals" and (EVERYTHING or path.stem in SAMPLE)]
 
 
@@ -26,6 +27,20 @@ ON_SPARK = [path for path in CASES if path.stem != "refusals" and (EVERYTHING or
 @pytest.mark.parametrize("seed", SEEDS)
 def test_views_are_right_after_every_tick(path: Path, seed: int) -> None:
     Replay(read(path), random.Random(f"{path.stem} {seed}")).run()
+
+
+@pytest.mark.spark
+def test_several_at_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """The views of several files in one pipeline, looked at after the last of two epochs."""
+    files = [read(path) for path in CASES if path.stem in TOGETHER]
+    first, rest = [], []
+    for file in files:
+        ends = next(place for place, block in enumerate(file.blocks) if isinstance(block, Tick))
+        first += [block for block in file.blocks[:ends] if isinstance(block, Delta)]
+        rest += [block for block in file.blocks[ends:] if isinstance(block, Delta)]
+    defined = [block for file in files for block in file.blocks if isinstance(block, Sql)]
+    together = File("several", [*defined, *first, Tick(), *rest, Tick()])
+    SparkReplay(together, random.Random(0), spark, tmp_path / "state", unchecked=1).run()
 
 
 @pytest.mark.spark

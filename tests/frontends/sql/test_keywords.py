@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+import everview as ev
 from everview.errors import EverviewError
 from everview.frontends.sql import Tables, bind_query
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
+import spark_keywords
 
 KEYWORDS = (Path(__file__).parent / "keywords.txt").read_text().split()
 VALUES = {"null", "true", "false", "current_path"}  # which are values to Spark, whatever columns there are
@@ -76,3 +81,11 @@ def test_words_of_the_grammar_stay_so(text: str) -> None:
     from frontends.sql.catalog import tables
 
     assert bind_query(text, tables()).plan is not None
+
+
+def test_clauses_are_understood(tmp_path: Path) -> None:
+    wanted = spark_keywords.counted()
+    with ev.connect(tmp_path) as db:
+        words, refused = spark_keywords.understood(db)
+    assert refused == []
+    assert len(wanted & words) >= 0.9 * len(wanted)

@@ -29,7 +29,7 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a",
 
 def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
     """The tokens of a text as Spark reads them: strings by its rules, words as names where only a name can stand."""
-    return _names(_emitting(_strings(tokens, text)))
+    return _names(_respelled(_emitting(_strings(tokens, text))))
 
 
 EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
@@ -47,6 +47,32 @@ def _emitting(tokens: list[Token]) -> list[Token]:
             one = _token(tokens[last - 1], _ENDING, " ".join(EMIT), tokens[first].start)
             return [*tokens[:first], one, *_emitting(tokens[last:])]
     return tokens
+
+
+def _respelled(tokens: list[Token]) -> list[Token]:
+    """The tokens with what Spark spells otherwise than sqlglot: IDENTIFIER('t'), FOR SYSTEM_VERSION, DESCRIBE QUERY."""
+    read: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token, following = tokens[at], tokens[at + 1 : at + 4]
+        word, kinds = token.text.upper(), [other.token_type for other in following]
+        plain = token.token_type != T.IDENTIFIER
+        if plain and word == "IDENTIFIER" and kinds == [T.L_PAREN, T.STRING, T.R_PAREN]:
+            parts = following[1].text.split(".")
+            for number, part in enumerate(parts):
+                read += [_token(token, T.DOT, ".", token.start)] * (number > 0)
+                read.append(_token(token, T.IDENTIFIER, part.strip("`"), token.start))
+            at += 4
+            continue
+        after = following[0].text.upper() if following else ""
+        if plain and word == "FOR" and after == "SYSTEM_VERSION":
+            read += [token, _token(following[0], T.VAR, "VERSION", following[0].start)]
+            at += 2
+            continue
+        read.append(token)
+        asks = token.token_type == T.DESCRIBE and after == "QUERY" and kinds[1:2] in ([T.SELECT], [T.WITH], [T.VALUES])
+        at += 2 if asks else 1
+    return read
 
 
 class TimeToLive(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]

@@ -351,6 +351,7 @@ SPECIAL: dict[str, Special] = {
     "datediff": _difference,
     "date_diff": _difference,
     "timestampdiff": _difference,
+    "timediff": _difference,
     "date_add": _addition,
     "dateadd": _addition,
     "timestampadd": _addition,

@@ -95,3 +95,32 @@ views:
         assert held(p, "path") == {(1, 2), (2, 3), (1, 3)}
         assert held(p, "n") == {(3,)}
         assert p.verify()
+
+
+def test_terms_choices_limits_and_files(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "terms.dl").write_text(".type L = [head: number, tail: L]\n.decl given(l: L)\n.input given\n")
+    text = f"""
+        .include "{tmp_path / "terms.dl"}"
+        .decl rest(l: L)
+        rest(l) :- given(l).
+        rest(t) :- rest([_, t]).
+        .decl head(l: L, n: number) choice-domain n
+        head(l, n) :- rest(l), l = [n, _].
+        .decl up(n: number)
+        up(n) :- head(_, n).
+        up(n + 1) :- up(n).
+        .limitsize up(n=4)
+    """
+    weights = "l STRING, _weight BIGINT"
+    with Pipeline(spark, tmp_path / "state", shards=2, place="cluster") as p:
+        first = spark.createDataFrame([("[1, [2, nil]]", 1), ("[1,nil]", 1)], weights)
+        p.source("given", first, changes="weights", schema="l STRING NOT NULL")
+        p.datalog(text)
+        p.refresh()
+        assert held(p, "rest") == {("[1, [2, nil]]",), ("[2, nil]",), ("[1, nil]",), ("nil",)}
+        assert held(p, "head") == {("[1, [2, nil]]", 1), ("[2, nil]", 2)}
+        assert held(p, "up") == {(1,), (2,), (3,), (4,)}
+        p.refresh(given=spark.createDataFrame([("[1, [2, nil]]", -1)], weights))
+        assert held(p, "head") == {("[1, nil]", 1)}
+        assert held(p, "up") == {(1,), (2,), (3,), (4,)}
+        assert p.verify().raise_if_different()

@@ -63,3 +63,27 @@ def test_what_cannot_be_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     p.edn("[:find ?a :where [?a :to _]]", "starts")
     with pytest.raises(PipelineError, match="there is a view or source starts already"):
         p.edn("[:find ?a :where [?a :to _]]", "starts")
+
+
+def test_pull_and_plain_symbols(spark: SparkSession, tmp_path: Path) -> None:
+    people = "id BIGINT, name STRING, boss BIGINT"
+    with Pipeline(spark, tmp_path / "state", shards=2, place="cluster") as p:
+        rows = spark.createDataFrame([(1, "Ada", None), (2, "Bob", 1), (3, "Cy", 1)], people)
+        p.source("person", rows, key="id", changes="upsert")
+        pattern = "[:person/name {:person/_boss [:db/id]} {:person/boss [:person/name]}]"
+        p.edn(f"[:find ?e (pull ?e {pattern}) :where [?e :person/name]]", "tree")
+        p.edn("[:find n :where [e :person/name n] (not [e :person/boss _])]", "top", dialect="symbols")
+        p.refresh()
+        found = {row[0]: row[1].asDict(recursive=True) for row in p.view("tree").collect()}
+        assert found[1] == {
+            ":person/name": "Ada",
+            ":person/_boss": [{":db/id": 2}, {":db/id": 3}],
+            ":person/boss": None,
+        }
+        assert found[2][":person/boss"] == {":person/name": "Ada"}
+        assert held(p, "top") == {("Ada",)}
+        p.refresh(person=spark.createDataFrame([(3, "Cy", 2)], people))
+        found = {row[0]: row[1].asDict(recursive=True) for row in p.view("tree").collect()}
+        assert found[1][":person/_boss"] == [{":db/id": 2}]
+        assert found[3][":person/boss"] == {":person/name": "Bob"}
+        assert p.verify().raise_if_different()

@@ -408,7 +408,7 @@ def calls() -> dict[str, Call]:
         "db.datalog": _db("datalog", "x(1).", dialect="souffle"),
         "db.remove_rules": _db("remove_rules", "twice(n) :- bag(n, _), bag(n, _).", dialect="souffle"),
         "db.content_ids": _db("content_ids", "bag", [(1, "a")]),
-        "db.edn": _db("edn", "{:find [?n] :where [[?b :t/n ?n]]}", None, args=[], replace=False),
+        "db.edn": _db("edn", "{:find [?n] :where [[?b :t/n ?n]]}", None, args=[], replace=False, dialect="datomic"),
         "db.transact": _db("transact", '[{:person/name "Ada"}]'),
         "db.query": _db("query", "t", None),
         "db.attach": _db("attach", "more", Made(lambda _: _memory()), keep=False, resync=False),

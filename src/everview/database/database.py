@@ -143,15 +143,20 @@ class Database:
 
     # -- EDN
 
-    def edn(self, text: str, name: str | None = None, *, args: Any = (), replace: bool = False) -> Any:
+    def edn(
+        self, text: str, name: str | None = None, *, args: Any = (), replace: bool = False, dialect: str = "datomic"
+    ) -> Any:
         """Define an EDN query as a view if a name is given; else answer the query now, in the shape of its :find.
 
-        ``args`` has a value for each of :in but ``$``. A text that is a vector of facts and maps is transacted.
+        ``args`` has a value for each of :in but ``$``; other databases may be among them. In the ``dialect`` symbols,
+        variables have no question mark. A text that is a vector of facts and maps is transacted.
         """
+        with within_depth(EdnError):
+            said = edn.asked(self._core, text, args, dialect)
         with self._core.still, within_depth(EdnError):
             self._core.access.ready()
             self._core.access.require_open()
-            return edn.run(self._core, text, name, edn.without_itself(self, args), replace=replace)
+            return edn.run(self._core, said, name, replace=replace)
 
     def transact(self, facts: Any) -> Transacted:
         """Add and retract facts, as one tick: a text of EDN, or lists and dicts; see `everview.database.eav`."""

@@ -5,8 +5,9 @@ A view is stored as the text of its query and its arguments, under the dialect "
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
@@ -15,16 +16,19 @@ from everview.database.definitions import TableDefinition, ViewDefinition, check
 from everview.database.frontends import ReadableDatabase
 from everview.database.statements import repeat
 from everview.database.views import View
+from everview.errors import EdnError
 from everview.frontends.dialects import EDN
-from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.arguments import OtherFacts, WrittenRows, as_arguments
 from everview.frontends.edn.attributes import Attributes, facts_schema
 from everview.frontends.edn.compile import compile_query
-from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarForm, VectorForm, written
+from everview.frontends.edn.faults import refuse
+from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarForm, SymbolForm, VectorForm, written
 from everview.frontends.edn.parse import parse_query
 from everview.frontends.edn.plans import named_plan
 from everview.frontends.edn.pulling import without_gaps
-from everview.frontends.edn.query import EdnQuery, Pulled
+from everview.frontends.edn.query import EdnQuery, Pulled, SourceInput, attributes_asked
 from everview.frontends.edn.reader import read
+from everview.frontends.edn.symbols import DATOMIC, in_dialect
 from everview.frontends.edn.transaction import is_transaction
 from everview.types import ANY, Type
 from everview.zset.shown import shown
@@ -38,17 +42,93 @@ def attributes_of(catalog: Catalog) -> Attributes:
     return Attributes(ReadableDatabase(catalog))
 
 
-def run(db: Core, text: str, name: str | None, values: Iterable[Any], *, replace: bool) -> Any:
+@dataclass(frozen=True)
+class AskedEdn:
+    """A text of EDN as it was read: a query with its arguments, or a transaction without any."""
+
+    form: AnyForm
+    text: str
+    query: EdnQuery | None
+    arguments: tuple[AnyForm, ...]
+
+
+def asked(db: Core, text: str, values: Any, dialect: str = DATOMIC) -> AskedEdn:
+    """Read a text and its arguments; facts of other databases are read here, before this one is locked."""
+    said = read(text)
+    form = in_dialect(said, dialect)
+    given = list(values) if _is_list(values) else values
+    if is_transaction(form) and _is_list(values) and all(_core_of(value) is db for value in given):
+        return AskedEdn(form, text, None, ())
+    query = parse_query(form)
+    arguments = as_arguments(with_databases(db, query, given) if _is_list(values) else values)
+    return AskedEdn(form, text if form is said else written(form), query, arguments)
+
+
+def _is_list(values: Any) -> bool:
+    return hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping)
+
+
+def run(db: Core, said: AskedEdn, name: str | None, *, replace: bool) -> Any:
     """Run a text of EDN: a transaction; else a query, which is a view if it has a name and is answered if not."""
     from everview.database.eav import transact
 
-    form, arguments = read(text), as_arguments(values)
-    if name is None and not arguments and is_transaction(form):
-        return transact(db, form)
-    query = parse_query(form)
+    if said.query is None and name is None:
+        return transact(db, said.form)
+    query = said.query or parse_query(said.form)
     if name is None:
-        return answer(db, query, arguments)
-    return define(db, name, query, (text, arguments), again=replace)
+        return answer(db, query, said.arguments)
+    if any(isinstance(a, ScalarForm) and isinstance(a.value, OtherFacts) for a in said.arguments):
+        hint = "give the rows of the other one, args=[other.edn(…)]; the view does not see them change"
+        raise EdnError(f"view {name} reads one database, and was given two", hint=hint)
+    return define(db, name, query, (said.text, said.arguments), again=replace)
+
+
+# -- other databases
+
+
+def with_databases(db: Core, query: EdnQuery, values: list[Any]) -> list[Any]:
+    """Arguments with the facts of other databases; this one stands for ``$``, or as ``$`` for another source."""
+    inputs = [one for one in query.inputs if not (isinstance(one, SourceInput) and one.name == "$")]
+    while len(values) > len(inputs) and any(_core_of(value) is db for value in values):
+        own = next(at for at, value in enumerate(values) if _core_of(value) is db)
+        values = [*values[:own], *values[own + 1 :]]
+    found = list[Any]()
+    for value, one in zip_longest(values, inputs[: len(values)]):
+        core = _core_of(value)
+        if core is None:
+            found.append(value)
+        elif not isinstance(one, SourceInput):
+            raise refuse(query.place, "a database is given for what is no source", "name it in :in: $ $other")
+        else:
+            found.append(SymbolForm("$") if core is db else ScalarForm(_facts_of(core, query, one.name)))
+    return found
+
+
+def _core_of(value: Any) -> Core | None:
+    from everview.database.core import Core
+
+    core = getattr(value, "_core", None)
+    return core if isinstance(core, Core) else None
+
+
+def _facts_of(other: Core, query: EdnQuery, source: str) -> OtherFacts:
+    """The facts of another database that a query asks for, as they are now."""
+    found: dict[str, WrittenRows] = {}
+    with other.still:
+        other.access.ready()
+        other.access.require_open()
+        attributes = attributes_of(other.catalog)
+        for name, place in attributes_asked(query.where, source).items():
+            try:
+                attribute = attributes.find(name)
+                if attribute is None:
+                    raise attributes.unknown(name)
+            except EdnError as error:
+                raise refuse(place, f"{source}: {error.message}", error.hint or "") from None
+            plan = attribute.rows(None)
+            rows = shown(plan.schema, to_rows(plan.schema, repeat(*other.holdings.answered(plan))))
+            found[name] = WrittenRows(tuple(rows), (attribute.entity, attribute.value))
+    return OtherFacts(found)
 
 
 # -- answers
@@ -137,13 +217,6 @@ def query_of(view: ViewDefinition) -> EdnQuery:
     query = said.get(":query") if isinstance(said, MapForm) else None
     assert isinstance(query, ScalarForm), "a view is stored as a map of its query and its arguments"
     return parse_query(read(query.value))
-
-
-def without_itself(database: object, values: Any) -> Any:
-    """Arguments without the database itself, which may stand among them, for ``$``."""
-    if isinstance(values, str | bytes | Mapping) or not hasattr(values, "__iter__"):
-        return values
-    return [value for value in values if value is not database]
 
 
 # -- attributes

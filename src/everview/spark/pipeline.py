@@ -24,6 +24,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import DatalogError, EdnError, PipelineError
 from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.plans import in_one_dialect
 from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
@@ -278,13 +279,14 @@ class Pipeline(Closing):
         with self._defining(), within_depth(DatalogError):
             define_rules(self._queries, text, dialect)
 
-    def edn(self, text: str, name: str, *, args: Iterable[Any] = ()) -> None:
+    def edn(self, text: str, name: str, *, args: Iterable[Any] = (), dialect: str = "datomic") -> None:
         """Define a view by an EDN query.
 
         ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns. ``args`` has a value for
-        each of :in but ``$``.
+        each of :in but ``$``. In the ``dialect`` symbols, variables have no question mark.
         """
         with self._defining(), within_depth(EdnError):
+            text = in_one_dialect(text, dialect)
             self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(self._sources.keys))])
 
     def query(self, relation: str, alias: str | None = None) -> Query:

@@ -18,8 +18,8 @@ from everview.frontends.edn.attributes import EdnAttribute
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import KeywordForm, ScalarForm
 from everview.frontends.edn.infer import type_of_value
-from everview.frontends.edn.transaction import Add, Declare, Part, Retract, Swap, Temporary
-from everview.types import BIGINT, Type
+from everview.frontends.edn.transaction import IDENT, Add, Declare, Part, Retract, Swap, Temporary
+from everview.types import BIGINT, STRING, Type
 
 if TYPE_CHECKING:
     from everview.database.core import Core
@@ -114,6 +114,8 @@ class _Wanted:
 
     def add(self, part: Add) -> None:
         name, value = part.attribute, part.value
+        if name == IDENT:
+            self._take_ident(part)
         known = self.find(name, part)
         self._numbers = self._numbers or known is None or known.is_fact
         if known is not None and not (known.is_fact and known.value is None):
@@ -128,6 +130,17 @@ class _Wanted:
         else:
             hint = "declare it: {:db/ident " + name + " :db/valueType :db.type/ref}"
             raise refuse(part.place, f"{value!r} is no value of a new attribute {name}", hint)
+
+    def _take_ident(self, part: Add) -> None:
+        """Make the attribute of idents, which are keywords, one for an entity, and unique."""
+        value = part.value
+        text = value.name if isinstance(value, KeywordForm) else getattr(value, "value", None)
+        if not isinstance(text, str) or not text.startswith(":") or text.startswith((":db/", ":db.")):
+            hint = "an ident is a keyword of another name space than db: {:db/ident :color/red}"
+            raise refuse(part.place, f"{value!r} is no ident", hint)
+        if self._attributes.find(IDENT) is None:
+            self._types[IDENT], self._many[IDENT] = STRING, False
+            self._said[IDENT] = Said(False, "identity")
 
     def find(self, name: str, part: Add | Retract | Swap) -> EdnAttribute | None:
         """An attribute that is there, or is to be; raises `EdnError` for one that cannot be."""

@@ -164,7 +164,7 @@ class Types:
         if len(defined.alternatives) > 1:
             hint = "give it branches of its own, one for each: .type T = A {a: …} | B {b: …}"
             raise refused(f"type {full} is a union of records or of types with branches", defined.place, hint)
-        (alias,) = defined.alternatives
+        alias = next(iter(defined.alternatives))
         return self.kind(alias, inner, defined.place)
 
     def term(self, full: str) -> TermType:

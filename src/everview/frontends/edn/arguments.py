@@ -14,7 +14,17 @@ from typing import Any
 from everview.errors import EdnError
 from everview.frontends.edn.clauses import parse_rules
 from everview.frontends.edn.faults import refuse
-from everview.frontends.edn.forms import AnyForm, ListForm, MapForm, ScalarForm, SetForm, VectorForm, form_of, python
+from everview.frontends.edn.forms import (
+    AnyForm,
+    ListForm,
+    MapForm,
+    ScalarForm,
+    SetForm,
+    SymbolForm,
+    VectorForm,
+    form_of,
+    python,
+)
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.query import (
     CollectionBinding,
@@ -53,14 +63,24 @@ class WrittenRows:
 
 
 @dataclass(frozen=True)
+class OtherFacts:
+    """Facts of another database, by attribute: those that the query asks for; None of the database itself."""
+
+    facts: Mapping[str, WrittenRows] | None
+
+
+@dataclass(frozen=True)
 class Given:
     """The arguments of a query: constants, atoms that read given rows, sources and rules."""
 
     terms: Mapping[str, Constant] = field(default_factory=dict[str, Constant])
     written: Mapping[str, WrittenRows] = field(default_factory=dict[str, WrittenRows])
     atoms: tuple[RuleAtom, ...] = ()
-    sources: Mapping[str, str | WrittenRows] = field(default_factory=dict[str, "str | WrittenRows"])
+    sources: Mapping[str, EdnSource] = field(default_factory=dict[str, "EdnSource"])
     rules: tuple[RuleClause, ...] = ()
+
+
+EdnSource = str | WrittenRows | OtherFacts  # a relation by its name, rows, or a database
 
 
 def given(query: EdnQuery, arguments: Sequence[AnyForm]) -> Given:
@@ -83,7 +103,7 @@ class _Given:
         self.terms: dict[str, Constant] = {}
         self.written: dict[str, WrittenRows] = {}
         self.atoms: list[RuleAtom] = []
-        self.sources: dict[str, str | WrittenRows] = {}
+        self.sources: dict[str, EdnSource] = {}
         self.rules: list[RuleClause] = []
 
     def take(self, one: Input, argument: AnyForm) -> None:
@@ -161,9 +181,11 @@ def _fitting(
     return tuple(None if isinstance(t, Wildcard) else value_of(v, place) for v, t in zip(values, terms, strict=True))
 
 
-def _source(form: AnyForm, place: TextPlace) -> str | WrittenRows:
-    if isinstance(form, ScalarForm) and isinstance(form.value, str):
+def _source(form: AnyForm, place: TextPlace) -> EdnSource:
+    if isinstance(form, ScalarForm) and isinstance(form.value, str | OtherFacts):
         return form.value
+    if form == SymbolForm("$"):
+        return OtherFacts(None)
     rows = [tuple(value_of(value, place) for value in _sequence(row, place)) for row in _sequence(form, place)]
     widths = {len(row) for row in rows}
     if len(widths) > 1:

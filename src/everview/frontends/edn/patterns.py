@@ -7,16 +7,17 @@ given, ``$r(0, 2)`` columns of a source.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.errors import EdnError, UnknownName
-from everview.frontends.edn.arguments import Given, WrittenRows
+from everview.frontends.edn.arguments import Given, OtherFacts, WrittenRows
 from everview.frontends.edn.attributes import ENTITY, Attributes, EdnAttribute, picked
 from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import ScalarForm
 from everview.frontends.edn.infer import type_of_value
 from everview.frontends.edn.query import DataPattern, LookupRef
 from everview.frontends.edn.scope import ClauseScope
+from everview.frontends.edn.transaction import IDENT
 from everview.frontends.rules.meeting import family
 from everview.frontends.rules.program import BodyLiteral, Constant, RuleAtom, RuleVariable, Term, TextPlace, Wildcard
 from everview.plan.node import Plan
@@ -47,7 +48,7 @@ class Patterns:
     def __init__(self, given: Given, attributes: Attributes, *, lenient: bool) -> None:
         self.attributes = attributes
         self.reads: dict[str, Reads] = dict(given.written)
-        self._sources: Mapping[str, str | WrittenRows] = given.sources
+        self._sources = given.sources
         self._lenient = lenient
 
     def written(self, rows: WrittenRows) -> str:
@@ -65,7 +66,11 @@ class Patterns:
         name = self._looked_up(name, scope, clause.place, extra)
         value = self._looked_up(value, scope, clause.place, extra)
         if isinstance(name, Constant):
+            attribute = self._attribute(name.value, clause.place)
+            entity = self._by_ident(entity, attribute.entity, scope, clause.place, extra)
+            value = self._by_ident(value, attribute.value, scope, clause.place, extra)
             return (*extra, self.fact(entity, name, value, clause.place))
+        entity = self._by_ident(entity, ENTITY, scope, clause.place, extra)
         valued = not isinstance(value, Wildcard)
         relation = f":*{sum(isinstance(reads, Anything) for reads in self.reads.values()) + 1}"
         self.reads[relation] = Anything(valued)
@@ -108,12 +113,29 @@ class Patterns:
         extra.append(self.fact(entity, Constant(term.attribute), term.value, place))
         return entity
 
+    def _by_ident(
+        self, term: Term, of: Type | None, scope: ClauseScope, place: TextPlace, extra: list[BodyLiteral]
+    ) -> Term:
+        """The entity that a keyword names, where entities are numbers; any other term as it is."""
+        value = term.value if isinstance(term, Constant) else None
+        if of != ENTITY or not isinstance(value, str) or not value.startswith(":"):
+            return term
+        if self.attributes.find(IDENT) is None:
+            raise refuse(place, f"no entity has the ident {value}", "transact it: {:db/ident " + value + "}")
+        entity = scope.fresh("entity")
+        extra.append(self.fact(entity, Constant(IDENT), Constant(value), place))
+        return entity
+
     def plain(self, term: Term, scope: ClauseScope) -> Term:
         """The term, or what its variable stands for in a scope."""
         return scope.term(term.name) if isinstance(term, RuleVariable) else term
 
     def _of_source(self, clause: DataPattern, scope: ClauseScope) -> tuple[BodyLiteral, ...]:
         source = self._sources.get(clause.source)
+        if isinstance(source, OtherFacts):
+            if source.facts is None:
+                return self.pattern(replace(clause, source="$"), scope)
+            return (self._of_database(clause, source.facts, scope),)
         if source is None:
             hint = f":in $ {clause.source}, and args=[…] with its rows or the name of a relation"
             raise refuse(clause.place, f"there is no source {clause.source}", hint)
@@ -130,6 +152,17 @@ class Patterns:
             hint = "leave terms out at the end, or write _"
             raise refuse(clause.place, f"{clause.source} has {width} columns, not {len(clause.terms)}", hint)
         return (self._columns(clause, source, plan, scope),)
+
+    def _of_database(self, clause: DataPattern, facts: Mapping[str, WrittenRows], scope: ClauseScope) -> RuleAtom:
+        """A fact of another database."""
+        entity, name, value = (*clause.terms, *(Wildcard(),) * (3 - len(clause.terms)))
+        rows = facts.get(name.value) if isinstance(name, Constant) else None
+        if rows is None or isinstance(entity, LookupRef) or isinstance(value, LookupRef):
+            hint = f"write [{clause.source} ?e :attribute ?v]; look entities up by another pattern"
+            raise refuse(clause.place, "of another database, facts are read by their attributes", hint)
+        relation = f"{clause.source}{name}"
+        self.reads[relation] = rows
+        return RuleAtom(relation, (self.plain(entity, scope), self.plain(value, scope)), place=clause.place)
 
     def _columns(
         self, clause: DataPattern, source: str | WrittenRows, plan: Plan | None, scope: ClauseScope

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 from everview.frontends.edn.attributes import Attributes
 from everview.frontends.edn.compile import compile_query
-from everview.frontends.edn.forms import AnyForm
+from everview.frontends.edn.forms import AnyForm, written
 from everview.frontends.edn.parse import parse_query
 from everview.frontends.edn.query import Aggregated, Pulled
 from everview.frontends.edn.reader import read
+from everview.frontends.edn.symbols import DATOMIC, in_dialect
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.nodes import scans
+
+
+def in_one_dialect(text: str, dialect: str) -> str:
+    """The text of a query in a dialect as one in which variables begin with a question mark."""
+    return text if dialect == DATOMIC else written(in_dialect(read(text), dialect))
 
 
 def named_plan(name: str, text: str, arguments: Sequence[AnyForm], catalog: Readable) -> NamedPlan:

@@ -229,6 +229,23 @@ def _variables(clause: Clause) -> tuple[str, ...]:
             return tuple(name for b in branches for name in variables(b)) if joined is None else (*required, *joined)
 
 
+def attributes_asked(clauses: Clauses, source: str) -> dict[str, TextPlace]:
+    """The attributes by which patterns of a source name its facts, each with a place."""
+    found = dict[str, TextPlace]()
+    for clause in clauses:
+        match clause:
+            case DataPattern((_, Constant(str(name)), *_), of) if of == source:
+                found.setdefault(name, clause.place)
+            case Absent(inner):
+                found = attributes_asked(inner, source) | found
+            case OneOf(branches):
+                for branch in branches:
+                    found = attributes_asked(branch, source) | found
+            case _:
+                pass
+    return found
+
+
 def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
     """The variables in the arguments of a function."""
     found = list[str]()

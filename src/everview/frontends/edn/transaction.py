@@ -23,6 +23,7 @@ from everview.frontends.rules.program import NOWHERE, TextPlace
 from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, STRING, TIMESTAMP, Decimal, Type
 from everview.types.parse import parse_type
 
+IDENT: Final = ":db/ident"  # the attribute of keywords that name entities
 VALUE_TYPES: Final[dict[str, Type]] = {
     "long": BIGINT, "ref": BIGINT, "bigint": Decimal(38, 0), "boolean": BOOLEAN, "double": DOUBLE, "float": FLOAT,
     "bigdec": Decimal(38, 10), "string": STRING, "keyword": STRING, "symbol": STRING, "uuid": STRING, "uri": STRING,
@@ -139,7 +140,7 @@ class _Parser:
     def parts(self, form: AnyForm) -> list[Part]:
         match form:
             case MapForm():
-                return self._map(form) if form.get(":db/ident") is None else [_declared(form)]
+                return [_declared(form)] if _declares(form) else self._map(form)
             case VectorForm((first, *rest)) | ListForm((first, *rest)):
                 return [self._command(form, str(_keyword(first, "what is to be done")), tuple(rest))]
             case _:
@@ -166,7 +167,7 @@ class _Parser:
         found = list[Part]()
         for key, value in form.entries:
             name = _attribute(key)
-            if name != ":db/id":
+            if name != ":db/id" and not (name == ":db/doc" and form.get(IDENT) is not None):
                 found += self._values(entity, name, value)
         if not found:
             raise refuse(form.place, "a map of facts has no fact", 'write {:db/id 1 :name "Ada"}')
@@ -200,11 +201,13 @@ def entity_of(form: AnyForm) -> Entity:
             return Temporary(name)
         case ScalarForm(value):
             return KnownEntity(value)
+        case KeywordForm(name):
+            return Having(IDENT, name)
         case VectorForm((KeywordForm(attribute), (ScalarForm() | KeywordForm()) as value)):
             return Having(attribute, value.value if isinstance(value, ScalarForm) else value.name)
         case _:
             pass
-    hint = 'an entity is a number, a temporary name ("ada", -1) or what has a value ([:email "a@b.c"])'
+    hint = 'an entity is a number, a temporary name ("ada", -1), an ident (:red) or has a value ([:email "a@b.c"])'
     raise refuse(form.place, f"{form!r} is no entity", hint)
 
 
@@ -243,9 +246,22 @@ def _wrong(form: AnyForm, name: str, count: int) -> EdnError:
 # -- attributes
 
 
+def _declares(form: MapForm) -> bool:
+    """Does a map say what an attribute holds? One with an ident and nothing of that names an entity."""
+    names = {key.name if isinstance(key, KeywordForm) else getattr(key, "value", None) for key, _ in form.entries}
+    properties = {name for name in names if isinstance(name, str) and name.startswith(":db/")} - _OF_ENTITIES
+    return bool(properties) and (IDENT in names or not properties.isdisjoint(_PROPERTIES))
+
+
+_PROPERTIES: Final = (":db/valueType", ":db/cardinality", ":db/unique")
+_OF_ENTITIES: Final = {":db/id", IDENT, ":db/doc"}
+
+
 def _declared(form: MapForm) -> Declare:
     said = {_attribute(key): value for key, value in form.entries}
-    name = _attribute(said.pop(":db/ident"))
+    if IDENT not in said:
+        raise refuse(form.place, "an attribute without a name", "write {:db/ident :name :db/valueType …}")
+    name = _attribute(said.pop(IDENT))
     said.pop(":db/doc", None)
     said.pop(":db/id", None)
     kind, of = _value_type(said.pop(":db/valueType", None))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from everview.runtimes.spark.beside import is_remote
 from everview.runtimes.spark.passing import INLINE_BYTES
-
 from everview.types import Schema
 
 if TYPE_CHECKING:

@@ -8,11 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.circuit import Circuit
+from everview.circuit import Circuit, incrementalize
 from everview.errors import DefinitionError
 from everview.runtimes.embedded import runtime
 from everview.runtimes.spark.engine import Engine
@@ -145,6 +147,44 @@ def test_kept_traces_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.
         assert run.run.renamed == {"z": "a"}
     with opened(tmp_path / "s", {"z": "sums"}) as run:  # the same again is no epoch
         assert run.epoch == 3
+
+
+def graded(more: int) -> Circuit:
+    """A view by a function of one name, whose body depends on the release."""
+
+    def grade(ids: pa.Array) -> pa.Array:
+        return pc.add(ids, more)
+
+    circuit = Circuit()
+    numbers = circuit.source("t", "id BIGINT NOT NULL")
+    numbers.extend(grade, "g BIGINT").aggregate(["g"], n="count").sink("grades")
+    numbers.select("id").distinct().sink("plain")
+    return incrementalize(circuit)
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_a_function_with_another_body_is_another_definition(tmp_path: Path, place: Any) -> None:
+    def at(more: int) -> Engine:
+        return engine(
+            graded(more), tmp_path / "s", place=place, tables={"t": Table(("id",))}, fed=lambda _: ("t",), shards=2
+        )
+
+    def grades(run: Engine) -> list[int]:
+        return sorted(row[0] for row, _ in run.run.view("grades").contents())
+
+    with at(1) as run:
+        tick(run, {"t": [((i,), 1) for i in range(3)]})
+        assert grades(run) == [1, 2, 3]
+    with at(1) as run:  # the same body, in another process or not, changes nothing
+        assert run.epoch == 1
+    with at(10) as run:
+        assert (run.epoch, grades(run)) == (2, [10, 11, 12])
+        tick(run, {"t": [((0,), -1), ((5,), 1)]})
+        assert grades(run) == [11, 12, 15]
+    with at(10) as run:
+        assert (run.epoch, grades(run)) == (3, [11, 12, 15])
+    with at(1) as run:
+        assert (run.epoch, grades(run)) == (4, [2, 3, 6])
 
 
 def test_tasks_compute_new_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

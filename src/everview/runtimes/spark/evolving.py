@@ -7,6 +7,7 @@ is defined otherwise goes from what it held to what it holds now. So the turn is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -20,9 +21,10 @@ from everview.doors import inside
 from everview.errors import EverviewError
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
+from everview.operators.digests import digest_of, is_changed
 from everview.operators.operator import Context
 from everview.runtimes.embedded.arriving import Arriving
-from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.durable import DIGESTS, Durable, Note
 from everview.runtimes.embedded.prepare import prepared
 from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.runtime import KEEP, Embedded, FirstRows
@@ -85,6 +87,9 @@ class EvolvingRun(Embedded):
         self._turning: TurnPlan | None = None
         self._written: list[Replace] = []  # what tasks have written for the turn under way
         self.entries = StoredEntries(lambda: self._stored)
+        if circuit.functions and Store.exists(path):
+            with Store.attach(path) as stored:
+                revise(circuit, stored.meta)
         super().__init__(circuit, path, adopt=True, **options)
 
     def _new_dictionary(self) -> Dictionary:
@@ -95,6 +100,7 @@ class EvolvingRun(Embedded):
 
     def planned(self, circuit: Circuit, tables: Mapping[str, Table]) -> TurnPlan:
         """What going on with a circuit would take."""
+        revise(circuit, self._stored.meta)
         return self._plan(self._stored, self._prepared(circuit, tables), tables)
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
@@ -326,10 +332,24 @@ def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table],
     return TurnPlan(manifest, program, tables, frozenset(fed(manifest.offsets)))
 
 
+def revise(circuit: Circuit, meta: Mapping[str, Any]) -> None:
+    """Let the functions of a circuit have revisions by what a state says of those of the same names.
+
+    One whose code is as the state knows it has the revision that the state has; one whose code is another has its
+    digest. So traces that a changed function takes part in have other names, and are computed anew.
+    """
+    said: Mapping[str, tuple[str, str]] = meta.get(DIGESTS, {})
+    for name, function in circuit.functions.items():
+        before, revision = said.get(name, ("", ""))
+        now = digest_of(function.call)
+        circuit.functions[name] = replace(function, revision=now if before and is_changed(before, now) else revision)
+
+
 def planned_turn(path: str, circuit: Circuit, tables: Mapping[str, Table], shards: int, fed: Fed) -> TurnPlan:
     """What turning the state in a directory to a circuit takes; nothing is opened to be written."""
-    program = prepared(circuit, tables, shards, as_is=False, stored=True)
     with Store.attach(path) as stored:
+        revise(circuit, stored.meta)
+        program = prepared(circuit, tables, shards, as_is=False, stored=True)
         return turn_plan(stored.manifest, program, tables, fed)
 
 

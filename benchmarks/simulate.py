@@ -40,8 +40,8 @@ class Measured:
     job: float = 0.25  # seconds of a Spark job with one exchange and a Python stage before it does anything
     exchange: float = 0.1  # seconds of each further exchange
     change: float = 3.9e-6  # core seconds of a change in a tick by tasks: 512,000 a second on two cores
-    load: float = 7.05e-6  # core seconds of a row in a first load of three views: 141 for 20 million
-    row: float = 122.0  # bytes of state for each row of the sources, three views: 2.45 GB for 20 million
+    load: float = 2.75e-6  # core seconds of a row in a first load of three views: 27.5 for 10 million
+    row: float = 122.0  # bytes of state in words for each row of the sources, three views; a third of that is stored
     word_rows: float = 16e6  # rows a second and core that a merge reads and writes
     entry: float = 85.0  # bytes of a slice in a manifest and in a log; see `measured_store`
     entry_commit: float = 14e-6  # seconds to commit a slice's entry

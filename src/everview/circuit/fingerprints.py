@@ -43,7 +43,7 @@ def _fingerprints(
         node = circuit[node_id]
         if node_id not in texts:
             texts[node_id] = node_text(node)
-        parts = [texts[node_id]]
+        parts = [texts[node_id], *_revisions(circuit, node)]
         match node:
             case Import():
                 assert outer is not None, "a child is named within its parent"
@@ -64,6 +64,14 @@ def _fingerprints(
                 parts += [f"{prints.get(r.node, first.get(r.node, ''))} {r.moment.value}" for r in reads_of(node)]
         prints[node_id] = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
     return prints
+
+
+def _revisions(circuit: Circuit, node: Node) -> list[str]:
+    """The revisions of the functions that an operator calls, where those have any."""
+    if not isinstance(node, Apply) or not node.operator.functions:
+        return []
+    known = circuit.functions
+    return [known[name].revision for name in node.operator.functions if name in known and known[name].revision]
 
 
 def node_text(node: Node) -> str:

@@ -34,11 +34,15 @@ class Function:
     - ``columns``: Arrow arrays in, one array or a tuple of arrays out, row for row;
     - ``rows``: one row's values in, a value or a tuple out;
     - ``flat``: one row's values in, an iterable of tuples out.
+
+    A function whose code is another than when a state first knew its name has a ``revision``, by which traces of the
+    one are told from traces of the other.
     """
 
     name: str
     call: Callable[..., Any]
     shape: Shape = "columns"
+    revision: str = ""
 
     def columns(self, table: pa.Table, out: Schema, check: bool) -> list[Column]:
         """The function's columns for every row of the table."""

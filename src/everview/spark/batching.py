@@ -12,8 +12,8 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from everview.runtimes.spark.beside import is_remote
 from everview.runtimes.spark.passing import INLINE_BYTES
-from everview.traces.store.objects import scheme_of
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def counted(spark: SparkSession, path: str, schemas: Iterable[Schema]) -> Genera
     the thread's jobs: those of the session go before them, and other threads do not see them.
     """
     context = getattr(spark, "sparkContext", None)
-    if context is None or scheme_of(path) is not None:
+    if context is None or is_remote(path):
         yield
         return
     has_text = any(field.type.interned for schema in schemas for field in schema.fields)

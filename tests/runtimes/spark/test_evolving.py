@@ -8,12 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.circuit import Circuit
+from everview.circuit import Circuit, incrementalize
 from everview.errors import DefinitionError
+from everview.runtimes.embedded import runtime
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
@@ -146,8 +149,69 @@ def test_kept_traces_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.
         assert run.epoch == 3
 
 
+def graded(more: int) -> Circuit:
+    """A view by a function of one name, whose body depends on the release."""
+
+    def grade(ids: pa.Array) -> pa.Array:
+        return pc.add(ids, more)
+
+    circuit = Circuit()
+    numbers = circuit.source("t", "id BIGINT NOT NULL")
+    numbers.extend(grade, "g BIGINT").aggregate(["g"], n="count").sink("grades")
+    numbers.select("id").distinct().sink("plain")
+    return incrementalize(circuit)
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_a_function_with_another_body_is_another_definition(tmp_path: Path, place: Any) -> None:
+    def at(more: int) -> Engine:
+        return engine(
+            graded(more), tmp_path / "s", place=place, tables={"t": Table(("id",))}, fed=lambda _: ("t",), shards=2
+        )
+
+    def grades(run: Engine) -> list[int]:
+        return sorted(row[0] for row, _ in run.run.view("grades").contents())
+
+    with at(1) as run:
+        tick(run, {"t": [((i,), 1) for i in range(3)]})
+        assert grades(run) == [1, 2, 3]
+    with at(1) as run:  # the same body, in another process or not, changes nothing
+        assert run.epoch == 1
+    with at(10) as run:
+        assert (run.epoch, grades(run)) == (2, [10, 11, 12])
+        tick(run, {"t": [((0,), -1), ((5,), 1)]})
+        assert grades(run) == [11, 12, 15]
+    with at(10) as run:
+        assert (run.epoch, grades(run)) == (3, [11, 12, 15])
+    with at(1) as run:
+        assert (run.epoch, grades(run)) == (4, [2, 3, 6])
+
+
+def test_tasks_compute_new_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path / "s", {"a": "sums"}, place="cluster") as run:
+        tick(run, {"t": [((i, i % 3, f"s{i}", i), 1) for i in range(9)], "u": [((g, f"g{g}"), 1) for g in range(3)]})
+    views = {"a": "counts", "b": "joined", "c": "texts", "d": "top", "e": "outer"}
+
+    def hydrate(*_: Any) -> None:
+        raise AssertionError("the driver computes nothing")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runtime, "hydrate", hydrate)
+        with opened(tmp_path / "s", views, place="cluster") as run:
+            assert not any(trace.is_loaded for trace, _, _ in run.run.state)
+            check(run, circuit_of(views))
+            tick(run, {"t": [((1, 1, "s1", 1), -1), ((1, 2, "y", 7), 1)]})
+            check(run, circuit_of(views))
+    with opened(tmp_path / "s", {**views, "f": "reached"}, place="cluster") as run:  # a recursion is the driver's
+        check(run, circuit_of({**views, "f": "reached"}))
+        run.store.verify()
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_at_the_commit_of_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+def test_a_crash_at_the_commit_of_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, place: str
+) -> None:
     """Either all of the turn counts, or nothing; opening again completes it."""
     with opened(tmp_path / "s", {"a": "sums"}) as run:
         tick(run, {"t": [((i, i % 3, "x", i), 1) for i in range(9)]})
@@ -161,8 +225,8 @@ def test_a_crash_at_the_commit_of_a_turn(tmp_path: Path, monkeypatch: pytest.Mon
     with monkeypatch.context() as patched:
         patched.setattr(Store, "_publish", crashing)
         with pytest.raises(KeyboardInterrupt):
-            opened(tmp_path / "s", new)
-    with opened(tmp_path / "s", new) as run:
+            opened(tmp_path / "s", new, place=place)
+    with opened(tmp_path / "s", new, place=place) as run:
         assert run.epoch == 2
         check(run, circuit_of(new))
         assert sorted(run.last_changes()["a"]) == [

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
+from everview.operators.digests import digest_of
 from everview.runtimes.embedded import interned
 from everview.runtimes.state import ProgramState, Pushed
 from everview.traces.slots import HeldBatch
@@ -28,6 +29,7 @@ from everview.traces.store.reader import State as Stored
 from everview.traces.trace import StoredBatches, Trace
 
 log = logging.getLogger("everview.store")
+DIGESTS = "digests"  # under which a state says the digest and the revision of each function that its circuit has
 Says = Mapping[str, Any]  # what a state says of itself
 # When so much has been appended, or so many slices, or as many as there were, the store is told of merges. Until then
 # it holds every slice of every commit, and a merged batch the ids of all that it was made of.
@@ -309,7 +311,9 @@ def contents(program: Program) -> dict[str, Any]:
     views = {name: described(program.contents(name)) for name in circuit.sinks}
     tables = {name: described(program.table(name)) for name in circuit.tables}
     sources = {name: str(circuit.layout(node).schema) for name, node in circuit.sources.items()}
-    return {"views": views, "tables": tables, "sources": sources, "shards": program.shards}
+    said = {"views": views, "tables": tables, "sources": sources, "shards": program.shards}
+    functions = {name: [digest_of(each.call), each.revision] for name, each in circuit.functions.items()}
+    return said | ({DIGESTS: functions} if functions else {})
 
 
 def fingerprints(program: Program) -> Fingerprints:

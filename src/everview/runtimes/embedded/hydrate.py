@@ -49,7 +49,10 @@ class Integral:
 
     def read(self, held: Held, shard: int) -> Matrix:
         """All that has come by the stream so far."""
-        whole = self.whole(held, shard)
+        return self.taken(self.whole(held, shard))
+
+    def taken(self, whole: Matrix) -> Matrix:
+        """The rows of the stream, of all rows of the trace."""
         if self.columns is None:
             return whole
         return arrange(whole, self.columns) if self.sorted else project(whole, self.columns)
@@ -88,7 +91,7 @@ def hydrate(
         cells: Cells = [PassingCells(readers) for _ in range(program.shards)]
         with one_scratch():
             _fill(cells, program, held, known, departures, context, first)
-            Epochs(_part(program, left), state, context, bounds).run(cells)
+            Epochs(part_of(program, left), state, context, bounds).run(cells)
         _forget_expired(program, state, held)
         return
     except (EverviewError, OverflowError):  # a kernel raises the latter
@@ -97,7 +100,7 @@ def hydrate(
     whole = [Departure(start, Route(start, (), ()), (), True) for start in given]
     cells = [{} for _ in range(program.shards)]
     _fill(cells, program, held, known, whole, context, first)
-    Epochs(_part(program, needed), state, context, bounds).run(cells)
+    Epochs(part_of(program, needed), state, context, bounds).run(cells)
     _forget_expired(program, state, held)
 
 
@@ -339,7 +342,7 @@ def _finds_nothing(node: Node) -> bool:
     )
 
 
-def _part(program: Program, nodes: set[int]) -> Program:
+def part_of(program: Program, nodes: set[int]) -> Program:
     """The program with some of its nodes only."""
     part = copy(program)
     part.stages = tuple(

@@ -191,7 +191,7 @@ class Embedded(Epochs):
     ) -> None:
         with self.begin() as mark:
             state = ProgramState(program, context)
-            hydrate(program, state, held, context, self.bounds, () if first is None else first(program, state))
+            self._hydrate(state, held, context, None if first is None else first(program, state))
             state.adopt(held)
             pushed, epoch = state.pushed(), self.epoch + 1
             beside = NOTHING if note is None else note(program, state)
@@ -210,6 +210,12 @@ class Embedded(Epochs):
                     self.durable.turn(epoch, program, pushed, self.dictionary, self._saved, says, held, beside)
 
             self.act(write, partial(self._decide, epoch, mark, len(pushed), turned, beside.added))
+
+    def _hydrate(
+        self, state: ProgramState, held: dict[str, list[Trace]], context: Context, first: Cells | None
+    ) -> None:
+        """Compute the traces of a state that are not held."""
+        hydrate(state.program, state, held, context, self.bounds, first or ())
 
     @property
     def shards(self) -> int:

@@ -122,6 +122,12 @@ class Cluster:
         for (shard, node), parts in returned[RowKind.LEFT].items():
             cells[shard][node] = joined(self.program, node, parts, self.context)
 
+    def start(self, job: Job) -> None:
+        """The first tick of new traces as one job; what they hold comes back as references."""
+        self.describe("new traces")
+        rows = [Row(RowKind.WAKE, -1, shard) for shard in range(self.program.shards)]
+        self._note(chain(self._frame(rows), job))
+
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         """A stage of a child at a nested time as one job; what it appends comes back as references."""
         ran = [Ran(shard_cells) for shard_cells in cells]

@@ -26,10 +26,11 @@ from everview.circuit.program import Program
 from everview.codes.dictionary import Mark
 from everview.errors import StoreError
 from everview.kernels.linear import project
-from everview.operators.operator import word_columns
+from everview.operators.operator import Context, word_columns
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.interned import DIVIDED
 from everview.runtimes.embedded.prepare import check_shards, prepared
+from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
@@ -47,6 +48,7 @@ from everview.runtimes.spark.evolving import (
     last_changes,
     nothing_fed,
 )
+from everview.runtimes.spark.hydrating import MANY_ROWS, hydration_job
 from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
@@ -116,6 +118,7 @@ class Engine(Closing):
             delivered=tuple(delivered),
             fed=fed,
             ready=ready,
+            elsewhere=self._by_tasks,
             shards=shards,
             tables=tables,
             check_functions=check_functions,
@@ -356,6 +359,23 @@ class Engine(Closing):
         """Go on with another circuit, as an epoch of its own; a failure changes nothing."""
         with disk_told("the driver"):
             self.run.redefine(circuit, tables, tuple(delivered))
+
+    def _by_tasks(self, run: EvolvingRun, plan: TurnPlan, context: Context) -> list[Replace] | None:
+        """The new traces of a turn as tasks have written them; None if the driver is to compute them."""
+        place, rows = self.placement.place, sum(plan.read.values())
+        few = place == "driver" or (place == "auto" and rows < MANY_ROWS)
+        if few or run.durable is None or plan.program.shards == 1:
+            return None
+        path, divisions = run.durable.store.address, run.durable.divisions
+        job = hydration_job(plan, path, self.partitions, check=context.check, divisions=divisions)
+        if job is None:
+            return None
+        where = self.spark, job.program, path, job.epoch, self.partitions
+        cluster = Cluster(*where, context, run.dictionary.mark(), run.entries, divisions=divisions)
+        with closing(cluster):
+            cluster.start(job)
+        log.info("new traces are computed by tasks: %d rows are read", rows)
+        return [*cluster.edits, *(Replace(*ref.key, (), ref) for chunk in cluster.chunks for ref in chunk)]
 
     def _close(self, ids: Sequence[int], pushed: Sequence[Pushed]) -> None:
         self.run.state.close(ids, pushed)

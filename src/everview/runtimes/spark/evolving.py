@@ -7,6 +7,7 @@ is defined otherwise goes from what it held to what it holds now. So the turn is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -20,21 +21,23 @@ from everview.doors import inside
 from everview.errors import EverviewError
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
+from everview.operators.digests import digest_of, is_changed
 from everview.operators.operator import Context
 from everview.runtimes.embedded.arriving import Arriving
-from everview.runtimes.embedded.durable import Durable, Note
+from everview.runtimes.embedded.durable import DIGESTS, Durable, Note
 from everview.runtimes.embedded.prepare import prepared
 from everview.runtimes.embedded.rehearse import rehearse
 from everview.runtimes.embedded.runtime import KEEP, Embedded, FirstRows
 from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.loops import Cells
+from everview.runtimes.spark.passing import Received
 from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_for, shards, views
 from everview.runtimes.spark.stored_change import Change, StoredChange
 from everview.runtimes.spark.sweeping import Sweep
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Table
-from everview.traces.store import Manifest, Replace, State, Store
+from everview.traces.store import Manifest, Replace, SliceRef, State, Store
 from everview.traces.trace import Trace
 from everview.types import Schema
 from everview.types.words import Matrix
@@ -45,13 +48,19 @@ Fed = Callable[[Mapping[str, Any]], Collection[str]]  # the sources that were re
 Ready = Callable[[TurnPlan, Store], None]  # called before a turn, with the state as it is; it may refuse
 MERGED_HERE = 1 << 20  # rows of a batch that the driver merges with others; tasks merge larger ones
 CACHED = 64 << 20  # bytes of values, after which the driver forgets them, and reads again what it needs
+Elsewhere = Callable[["EvolvingRun", TurnPlan, Context], "list[Replace] | None"]  # computes new traces, if it can
 Swept = Callable[[Sweep], Iterable[Replace]]  # finds the edits of a sweep, here or by tasks
+Whole = Callable[[int], Iterable[Matrix]]  # the rows that the trace of a node holds, in batches
 RENAMED = "renamed"  # under which a state says which views had another name before
 
 
 def nothing_fed(_: Mapping[str, Any]) -> Collection[str]:
     """No source was read."""
     return ()
+
+
+def only_here(_: EvolvingRun, __: TurnPlan, ___: Context) -> None:
+    """No other process computes new traces."""
 
 
 def always_ready(_: TurnPlan, __: Store) -> None:
@@ -71,10 +80,16 @@ class EvolvingRun(Embedded):
         delivered: Collection[str] = (),
         fed: Fed = nothing_fed,
         ready: Ready = always_ready,
+        elsewhere: Elsewhere = only_here,
         **options: Any,
     ) -> None:
-        self.delivered, self._fed, self._ready = delivered, fed, ready
+        self.delivered, self._fed, self._ready, self._elsewhere = delivered, fed, ready, elsewhere
+        self._turning: TurnPlan | None = None
+        self._written: list[Replace] = []  # what tasks have written for the turn under way
         self.entries = StoredEntries(lambda: self._stored)
+        if circuit.functions and Store.exists(path):
+            with Store.attach(path) as stored:
+                revise(circuit, stored.meta)
         super().__init__(circuit, path, adopt=True, **options)
 
     def _new_dictionary(self) -> Dictionary:
@@ -85,6 +100,7 @@ class EvolvingRun(Embedded):
 
     def planned(self, circuit: Circuit, tables: Mapping[str, Table]) -> TurnPlan:
         """What going on with a circuit would take."""
+        revise(circuit, self._stored.meta)
         return self._plan(self._stored, self._prepared(circuit, tables), tables)
 
     def redefine(self, circuit: Circuit, tables: Mapping[str, Table], delivered: Collection[str]) -> None:
@@ -218,14 +234,28 @@ class EvolvingRun(Embedded):
         """Go over to the program of a plan, with the traces that are held by its names."""
 
         def moved() -> None:
-            """Let renamed traces refer to their slices in the store."""
+            """Let traces that were renamed, or computed by tasks, refer to their slices in the store."""
+            elsewhere = plan.moved.keys() | {edit.name for edit in self._written}
             for trace, name, shard in self.state:
-                if name in plan.moved:
+                if name in elsewhere:
                     self.follow(trace, name, shard)
+            self.entries.also = ()
 
+        self._turning, self._written = plan, []
         first, says = self._reshaped(plan, tables), self._says(plan)
         note = partial(self._note_changes, plan, delivered)
         self._turn(plan.program, held, context, tables, says, first, moved, note)
+
+    def _hydrate(
+        self, state: ProgramState, held: dict[str, list[Trace]], context: Context, first: Cells | None
+    ) -> None:
+        """Compute new traces: by tasks, if those can and there is much to read, else here."""
+        assert self._turning is not None, "a turn has a plan"
+        written = None if first is not None else self._elsewhere(self, self._turning, context)
+        if written is None:
+            super()._hydrate(state, held, context, first)
+        else:
+            self._written = written
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -258,7 +288,8 @@ class EvolvingRun(Embedded):
     # -- the changes that a turn makes
 
     def _note_changes(self, plan: TurnPlan, delivered: Collection[str], program: Program, state: ProgramState) -> Note:
-        return Note((*_moves(self._stored, plan.moved), *self._edits(plan, delivered, program, state)))
+        edits = self._edits(plan, delivered, program, state)
+        return Note((*self._written, *_moves(self._stored, plan.moved), *edits))
 
     def _edits(
         self, plan: TurnPlan, delivered: Collection[str], program: Program, state: ProgramState
@@ -268,9 +299,23 @@ class EvolvingRun(Embedded):
         for view in {**before, **dict.fromkeys(delivered)}:
             name, then = changes_of(view), before.get(plan.renamed.get(view, view))
             old = tuple(entry.id for entry in stored.manifest.slices.get((name, 0), ()))
-            rows = _change(stored, then, plan, state, view) if view in delivered else None
+            rows = _change(stored, then, plan, self._whole(state), view) if view in delivered else None
             if old or (rows is not None and len(rows)):
                 yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
+
+    def _whole(self, state: ProgramState) -> Whole:
+        """What the traces of a state hold after a turn, also those that tasks have written."""
+        written: dict[str, list[SliceRef]] = {}
+        for edit in self._written:
+            assert isinstance(edit.new, SliceRef), "tasks refer to what they wrote"
+            written.setdefault(edit.name, []).append(edit.new)
+        received = Received(self._stored.address)
+
+        def whole(node: int) -> Iterator[Matrix]:
+            yield from (trace.after.consolidated() for trace in state.of(node))
+            yield from (received.slice(ref) for ref in written.get(state.program.names[node], ()))
+
+        return whole
 
 
 def _moves(stored: Store, moved: Mapping[str, str]) -> Iterator[Replace]:
@@ -287,10 +332,24 @@ def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table],
     return TurnPlan(manifest, program, tables, frozenset(fed(manifest.offsets)))
 
 
+def revise(circuit: Circuit, meta: Mapping[str, Any]) -> None:
+    """Let the functions of a circuit have revisions by what a state says of those of the same names.
+
+    One whose code is as the state knows it has the revision that the state has; one whose code is another has its
+    digest. So traces that a changed function takes part in have other names, and are computed anew.
+    """
+    said: Mapping[str, tuple[str, str]] = meta.get(DIGESTS, {})
+    for name, function in circuit.functions.items():
+        before, revision = said.get(name, ("", ""))
+        now = digest_of(function.call)
+        circuit.functions[name] = replace(function, revision=now if before and is_changed(before, now) else revision)
+
+
 def planned_turn(path: str, circuit: Circuit, tables: Mapping[str, Table], shards: int, fed: Fed) -> TurnPlan:
     """What turning the state in a directory to a circuit takes; nothing is opened to be written."""
-    program = prepared(circuit, tables, shards, as_is=False, stored=True)
     with Store.attach(path) as stored:
+        revise(circuit, stored.meta)
+        program = prepared(circuit, tables, shards, as_is=False, stored=True)
         return turn_plan(stored.manifest, program, tables, fed)
 
 
@@ -320,9 +379,7 @@ def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Mat
     return Batch(schema, rows, values(rows))
 
 
-def _change(
-    stored: State, before: StoredRelation | None, plan: TurnPlan, state: ProgramState, view: str
-) -> Matrix | None:
+def _change(stored: State, before: StoredRelation | None, plan: TurnPlan, holds: Whole, view: str) -> Matrix | None:
     """The change of a view from its stored rows to those of a state; all rows, if its columns differ."""
     program = plan.program
     node = program.contents(view)
@@ -333,8 +390,8 @@ def _change(
         return None
     schema = program.circuit.layout(node).schema
     whole = np.empty((0, schema.width + 1), np.int64)
-    for trace in state.of(node):
-        whole = merge(whole, trace.after.consolidated())
+    for rows in holds(node):
+        whole = merge(whole, rows)
     if before is None or before.schema != schema:
         return whole
     for shard in range(shards(stored)):

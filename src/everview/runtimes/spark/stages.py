@@ -23,6 +23,7 @@ from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.threads import keep_to
 from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
+from everview.runtimes.embedded.hydrate import Integral
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Gathering, TaskDictionary, ValuePassing, attempt, reads_values
@@ -51,12 +52,26 @@ Cells = dict[int, Matrix]
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """A stream that new traces are computed from: all that has come by it so far, as a trace of the state holds it."""
+
+    node: int
+    stage: int  # the number of the stage that the stream is of
+    trace: int  # the node that owns the trace
+    stored: str  # the name by which the state has it
+    integral: Integral
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What every task of some stages, ``first`` to ``last``, is told; it travels pickled, and is never stored.
 
     ``epoch`` is the one that is read, and the next is the one that is written. A stage runs as ``partitions``
     tasks, each of which has the shards that equal its number modulo that. For the sources in ``resolvers`` commands
     arrive, and for those in ``whole`` snapshots.
+
+    With ``starts``, the job is the first tick of new traces: nothing arrives, to every operator there was nothing
+    before, and traces that are ``held`` already are left as they are.
     """
 
     program: Program
@@ -70,6 +85,8 @@ class Job:
     whole: frozenset[int] = frozenset()
     divisions: int = 1  # of the codes of values
     views: Mapping[int, int] = field(default_factory=dict[int, int])  # by stream, the bytes that go to the driver
+    starts: tuple[Start, ...] | None = None
+    held: frozenset[str] = frozenset()
 
     @property
     def passing(self) -> ValuePassing:
@@ -90,7 +107,7 @@ def chain(frame: DataFrame, job: Job) -> DataFrame:
 def wakes(job: Job) -> bool:
     """Whether a shard must run even if nothing arrives: some node has something to do all the same."""
     idle = (isinstance(n, Feedback) or (isinstance(n, Apply) and not n.inputs) for n in job.program.circuit)
-    return bool(job.whole) or any(idle)
+    return bool(job.whole) or job.starts is not None or any(idle)
 
 
 # -- in a task
@@ -199,7 +216,10 @@ class _Work:
         self.passer = passer
         self.shared = shared
         self.state: Replica = replica(job.path, job.epoch)
-        self.values = TaskDictionary(self.state, blocks, needed=reads_values(job.program, number, number))
+        self.starts = [start for start in job.starts or () if start.stage == number]
+        by_value = any(job.program.traces[start.trace].by_value for start in self.starts)
+        needed = by_value or reads_values(job.program, number, number)
+        self.values = TaskDictionary(self.state, blocks, needed=needed)
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
         self.wanted = sorted(job.program.wanted(number, number, job.last))
         self._wide: dict[Read, Wide] = {}
@@ -208,13 +228,14 @@ class _Work:
         """Run the stage on one shard: yields edits, the cells wanted by the driver, and rows for later stages."""
         before = self._before(shard)
         cells = {node: joined(self.program, node, parts, self.context) for node, parts in arrived.items()}
+        cells |= {start.node: self._so_far(start, shard) for start in self.starts}
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
         ran = self.program.run(self.stage, cells, before, self._everywhere, self.context)
         appends = ran.appends | self.program.close(cells, before, self.stage)
         for node, batch in appends.items():
-            if batch.shape[0]:
+            if batch.shape[0] and self.program.names[node] not in self.job.held:
                 yield edit_row(shard, self._write(node, shard, batch))
         for node in self.wanted:
             if node in cells and node not in given and cells[node].shape[0]:
@@ -258,7 +279,15 @@ class _Work:
         return self._wide[read]
 
     def _slices(self, node: int, shard: int) -> Iterable[Slice]:
-        return self.state.slices(self.program.names[node], shard)
+        """The slices of a trace; in the first tick of new traces there are none."""
+        return () if self.job.starts is not None else self.state.slices(self.program.names[node], shard)
+
+    def _so_far(self, start: Start, shard: int) -> Matrix:
+        """All that has come by a stream."""
+        order = self._order(start.trace)
+        arrays = [part.array for part in self.state.slices(start.stored, shard)]
+        whole = Batches(self.program.traces[start.trace].width + 1, admitted(arrays, order), order)
+        return start.integral.taken(whole.consolidated())
 
     def _order(self, node: int) -> ValueOrder | None:
         return self.context.order(self.program.circuit.layout(node))
@@ -285,7 +314,8 @@ class _Work:
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
                     yield from self.passer.moved(node, target, part)
-        for node in sorted({node for stage in later for node in stage.shared} & cells.keys() & {*self.stage.nodes}):
+        made = {*self.stage.nodes, *(start.node for start in self.starts)}
+        for node in sorted({node for stage in later for node in stage.shared} & cells.keys() & made):
             self.passer.share(node, shard, cells[node], self.job.partitions)
         for node in sorted({node for stage in later for node in stage.stays} & cells.keys()):
             yield from self.passer.moved(node, shard, cells[node])

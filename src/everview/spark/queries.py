@@ -32,11 +32,11 @@ from everview.scalars.expressions import walk as parts
 from everview.scalars.session_zone import UTC
 from everview.spark.dataframes import read_frame, substituted
 from everview.types import Schema, unknown_name
-from everview.verify import SHOWN, Compared, Rest, verify_plans
+from everview.verify import Compared, verify_plans
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ class WrittenView:
     @property
     def plan(self) -> Plan:
         return self.named.plan
+
+    @property
+    def by_spark(self) -> bool:
+        """Whether Spark can be asked for its rows, and has one answer."""
+        return self.text is not None or (self.frame is not None and not self.arbitrary)
 
 
 class ReadTables(Tables):
@@ -342,12 +347,12 @@ class Queries:
         none asks the time, which is the clock's and not that of the asking.
         """
         view = self._views.get(name)
-        if view is None or not _by_spark(view):
+        if view is None or not view.by_spark:
             return False
         return not any(_is_ours(node) or self._is_not_sql(node) for node in self._whole(view.plan))
 
     def _is_not_sql(self, node: Plan) -> bool:
-        return isinstance(node, Scan) and node.relation in self._views and not _by_spark(self._views[node.relation])
+        return isinstance(node, Scan) and node.relation in self._views and not self._views[node.relation].by_spark
 
     def _whole(self, plan: Plan) -> Iterator[Plan]:
         """The nodes of a plan, and of the views that it reads."""
@@ -390,10 +395,6 @@ class Queries:
         return read
 
 
-def _by_spark(view: WrittenView) -> bool:
-    return view.text is not None or (view.frame is not None and not view.arbitrary)
-
-
 def _is_ours(node: Plan) -> bool:
     return isinstance(node, Recursive | Asof) or any(_is_no_sql(part) for part in _parts(node))
 
@@ -413,29 +414,3 @@ def _quoted(name: str) -> str:
 def _escaped(text: str) -> str:
     """A query text escaped so that Spark sees no placeholders for frames in it."""
     return text.replace("{", "{{").replace("}", "}}")
-
-
-def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:
-    """Compare a view with the rows that Spark computes; floating-point numbers agree to six digits."""
-    same = wanted.select(*(_as_held(wanted, held, column) for column in range(len(held.columns))))
-    mine = held.select(*(_as_held(held, held, column) for column in range(len(held.columns))))
-    missing, extra = same.exceptAll(mine), mine.exceptAll(same)
-    return Compared(view, mine.count(), same.count(), _rest(missing), _rest(extra))
-
-
-def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
-    from pyspark.sql import functions as f
-    from pyspark.sql import types as t
-
-    type_, name = held.schema.fields[place].dataType, held.columns[place]
-    column = frame[frame.columns[place]].cast(type_)
-    if isinstance(type_, t.DoubleType | t.FloatType):
-        return f.format_string("%.6g", column).alias(name)
-    if "map<" in type_.simpleString() or "variant" in type_.simpleString():
-        return f.to_json(f.struct(column)).alias(name)  # Spark does not compare them
-    return column.alias(name)
-
-
-def _rest(frame: DataFrame) -> Rest:
-    count = frame.count()
-    return Rest(count, tuple((tuple(row), 1) for row in frame.take(SHOWN)) if count else ())

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from everview.errors import PipelineError
 from everview.runtimes.spark.engine import Engine
-from everview.spark.queries import compared
 from everview.spark.redefining import PipelineDefinitions
-from everview.verify import Verdict, verify
+from everview.verify import SHOWN, Compared, Rest, Verdict, verify
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def verified(
@@ -45,3 +44,29 @@ def verified(
         before = {name: run.view(name).contents() for name in queries.carried}
         found |= queries.verified(sources | before, timed) if timed else {}
     return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+
+
+def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:
+    """Compare a view with the rows that Spark computes; floating-point numbers agree to six digits."""
+    same = wanted.select(*(_as_held(wanted, held, column) for column in range(len(held.columns))))
+    mine = held.select(*(_as_held(held, held, column) for column in range(len(held.columns))))
+    missing, extra = same.exceptAll(mine), mine.exceptAll(same)
+    return Compared(view, mine.count(), same.count(), _rest(missing), _rest(extra))
+
+
+def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
+    from pyspark.sql import functions as f
+    from pyspark.sql import types as t
+
+    type_, name = held.schema.fields[place].dataType, held.columns[place]
+    column = frame[frame.columns[place]].cast(type_)
+    if isinstance(type_, t.DoubleType | t.FloatType):
+        return f.format_string("%.6g", column).alias(name)
+    if "map<" in type_.simpleString() or "variant" in type_.simpleString():
+        return f.to_json(f.struct(column)).alias(name)  # Spark does not compare them
+    return column.alias(name)
+
+
+def _rest(frame: DataFrame) -> Rest:
+    count = frame.count()
+    return Rest(count, tuple((tuple(row), 1) for row in frame.take(SHOWN)) if count else ())

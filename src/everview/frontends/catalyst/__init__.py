@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from everview.errors import DataFrameError
-from everview.frontends.catalyst import expressions, lambdas, literals
-from everview.frontends.catalyst.plans import MARK, MOST_CONSTANTS, PLANS, PlanReader
+from everview.errors import DataFrameError, EverviewError
+from everview.frontends.catalyst import expressions, joins, lambdas, literals, plans
+from everview.frontends.catalyst.plan_reader import MARK, MOST_CONSTANTS, PLANS, PlanReader
 from everview.frontends.catalyst.questions import Question, questions
 from everview.frontends.catalyst.reading import HANDLERS, CatalystReading
 from everview.frontends.catalyst.tree import CatalystNode, Path, parsed
@@ -35,7 +35,7 @@ __all__ = [
     "parsed",
     "questions",
 ]
-HANDLED = (expressions, lambdas, literals)  # modules that say how classes are read
+READERS = (expressions, joins, lambdas, literals, plans)  # modules that say how classes are read
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,6 @@ def frame_plan(
     tree: CatalystNode, catalog: Readable, answers: Mapping[str, Any] | None = None, zone: str = "UTC"
 ) -> ReadFrame:
     """Read a DataFrame's analysed plan; ``answers`` are those to its `questions`, ``zone`` is the session's."""
-    from everview.errors import EverviewError
-
     reading = CatalystReading(catalog, answers or {})
     try:
         with session_zone(zone):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from everview.frontends.catalyst.literals import literal_of
 from everview.frontends.catalyst.reading import ExpressionReader, arguments
 from everview.frontends.catalyst.tree import CatalystNode
 from everview.frontends.sql.canonical import canonical
@@ -14,7 +15,7 @@ from everview.plan.aggregates import aggregate_call
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Project
 from everview.plan.typing import call, coerced, implicit, is_number, literal
-from everview.scalars.expressions import AggregateCall, Cast, Column, Expression, Literal, Order
+from everview.scalars.expressions import AggregateCall, Cast, Column, Expression, Literal, Order, rewritten
 from everview.scalars.expressions import Call as ScalarCall
 from everview.scalars.kinds import VOID
 from everview.types import BOOLEAN, DOUBLE, STRING, Array, MapType
@@ -197,8 +198,6 @@ def _pivoted(given: AggregateNode) -> Expression:
     keys = given.reader.reading.answer(given.node, "pivots")
     if keys is None:
         raise given.refused("a pivot without its values", "give pivot() the list of values")
-    from everview.frontends.catalyst.literals import literal_of
-
     each: list[Expression] = []
     for said in keys:
         wanted = Literal(None, key.type) if said is None else literal_of(said, key.type)
@@ -314,8 +313,6 @@ class GroupedReader(ExpressionReader):
 
     def _over_calls(self, value: Expression) -> Expression:
         """The value, with a column for each of its aggregates."""
-        from everview.scalars.expressions import rewritten
-
         return rewritten(value, self._placed)
 
     def _placed(self, part: Expression) -> Expression:
@@ -339,7 +336,6 @@ def group_keys(nodes: tuple[CatalystNode, ...], reader: ExpressionReader) -> lis
 
 def over_columns(plan: Aggregate, values: list[Expression], names: list[str]) -> Plan:
     """The expressions over the columns of an aggregate, with what those columns are."""
-    from everview.scalars.expressions import rewritten
 
     def exact(part: Expression) -> Expression:
         return plan.column(part.index) if isinstance(part, Column) else part

@@ -1,110 +1,22 @@
-"""Nodes of Catalyst's plans, each as the plan of ours that has the same rows."""
+"""Nodes of Catalyst's plans without inputs, or with one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
-
-from everview.errors import EverviewError
 from everview.frontends.catalyst.aggregates import GroupedReader, group_keys, ordered, over_columns
 from everview.frontends.catalyst.expressions import as_spark_has_it
 from everview.frontends.catalyst.generators import generated_rows
-from everview.frontends.catalyst.reading import CatalystReading, ExpressionReader, FrameRows, reads
+from everview.frontends.catalyst.joins import same_types
+from everview.frontends.catalyst.plan_reader import INSTEAD, MARK, MOST_CONSTANTS, SOURCE, PlanReader, reads_plan
+from everview.frontends.catalyst.reading import FrameRows
 from everview.frontends.catalyst.tree import CatalystNode, parsed
 from everview.frontends.catalyst.types import type_of_json
 from everview.frontends.catalyst.windows import window_call
 from everview.frontends.sql.rows import ONE_ROW
 from everview.plan.node import Plan, unique
-from everview.plan.nodes import (
-    Distinct,
-    Except,
-    Filter,
-    Intersect,
-    Join,
-    JoinKind,
-    Lateral,
-    Project,
-    Top,
-    Union,
-    Values,
-    Window,
-)
-from everview.plan.typing import cast, castable, coerced, literal
-from everview.scalars.expressions import Column, Exists, Expression, InQuery, Literal, Outer, Scalar, moved
-from everview.scalars.expressions import rewritten as rewritten_expression
+from everview.plan.nodes import Distinct, Filter, Project, Top, Union, Values, Window
+from everview.plan.typing import coerced, literal
+from everview.scalars.expressions import Column, Literal
 from everview.types import BIGINT, Field, Schema
-
-MARK: Final = "everview:"  # before the name of a relation, in the alias of the frame that stands for it
-MOST_CONSTANTS: Final = 10_000  # rows of a relation that is part of the definition
-PlanHandler = Callable[[CatalystNode, "PlanReader"], FrameRows]
-PLANS: Final[dict[str, PlanHandler]] = {}
-
-
-def reads_plan(*kinds: str) -> Callable[[PlanHandler], PlanHandler]:
-    """Register a function as the way to read some nodes of plans."""
-
-    def register(handler: PlanHandler) -> PlanHandler:
-        for kind in kinds:
-            assert kind not in PLANS, kind
-            PLANS[kind] = handler
-        return handler
-
-    return register
-
-
-class PlanReader:
-    """Reads plans; ``outer`` reads expressions over the row of the query around a subquery."""
-
-    def __init__(self, reading: CatalystReading, outer: ExpressionReader | None = None) -> None:
-        self.reading, self.outer = reading, outer
-
-    def read(self, node: CatalystNode) -> FrameRows:
-        """The rows of a plan, with their order where one is asked for."""
-        handler = PLANS.get(node.kind)
-        try:
-            if handler is None:
-                raise self.reading.refused(node, f"the node {node.kind} cannot be read into a view", _instead(node))
-            return handler(node, self)
-        except EverviewError:
-            self.reading.blame(node)
-            raise
-
-    def rows(self, node: CatalystNode) -> FrameRows:
-        """The rows of a plan, in no order."""
-        return self.read(node).settled()
-
-    def below(self, node: CatalystNode) -> FrameRows:
-        """The rows of a node's one child, in no order."""
-        return self.rows(node.children[0])
-
-    def over(self, rows: FrameRows) -> ExpressionReader:
-        """A reader of expressions over some rows."""
-        return ExpressionReader(self.reading, rows, self.outer)
-
-
-_SOURCE: Final = "make it a source: p.source(name, frame), and write p.frame(name) in its place"
-_INSTEAD: Final = {
-    "Sample": "a sample is another one every time; filter by a hash of a key: F.xxhash64(key) % 10 == 0",
-    "Tail": "sort the other way round, and limit",
-    "LogicalRelation": _SOURCE,
-    "DataSourceV2Relation": _SOURCE,
-    "StreamingRelationV2": _SOURCE,
-    "StreamingRelation": _SOURCE,
-    "StreamingDataSourceV2Relation": _SOURCE,
-    "HiveTableRelation": _SOURCE,
-    "ExternalRDD": _SOURCE,
-    "LogicalRDD": _SOURCE,
-    "EventTimeWatermark": "give the source its lateness: p.source(…, lateness=(column, span))",
-    "DeduplicateWithinWatermark": "write dropDuplicates",
-    "UnionLoop": "write the recursion as WITH RECURSIVE in p.sql",
-}
-
-
-def _instead(node: CatalystNode) -> str:
-    if "Pandas" in node.kind or "Arrow" in node.kind or "Python" in node.kind:
-        return "write it as a Python function of columns: @ev.function makes it known, and p.sql calls it"
-    return _INSTEAD.get(node.kind, "write it with other methods of DataFrames, or by p.sql")
-
 
 # -- leaves
 
@@ -130,7 +42,7 @@ def _constants(node: CatalystNode, reader: PlanReader) -> FrameRows:
     attributes = node.all("output")
     if rows is None or len(rows) > MOST_CONSTANTS:
         what = f"a relation of more than {MOST_CONSTANTS:,} rows is no constant of a view"
-        raise reader.reading.refused(node, what, _SOURCE)
+        raise reader.reading.refused(node, what, SOURCE)
     fields = [
         Field(name, type_of_json(a.fields["dataType"]), bool(a.fields["nullable"]))
         for name, a in zip(unique(str(a.fields["name"]) for a in attributes), attributes, strict=True)
@@ -144,7 +56,7 @@ def _range(node: CatalystNode, reader: PlanReader) -> FrameRows:
     numbers = range(int(node.fields["start"]), int(node.fields["end"]), int(node.fields["step"]))
     if len(numbers) > MOST_CONSTANTS:
         what = f"a range of more than {MOST_CONSTANTS:,} numbers is no constant of a view"
-        raise reader.reading.refused(node, what, _SOURCE)
+        raise reader.reading.refused(node, what, SOURCE)
     rows = tuple((Literal(number, BIGINT),) for number in numbers)
     return FrameRows(Values(rows, Schema([Field("id", BIGINT, nullable=False)])), (node.all("output")[0].id(),))
 
@@ -175,7 +87,7 @@ def _with(node: CatalystNode, reader: PlanReader) -> FrameRows:
 @reads_plan("CTERelationRef")
 def _named(node: CatalystNode, reader: PlanReader) -> FrameRows:
     if node.fields.get("recursive"):
-        raise reader.reading.refused(node, "a recursive query cannot be read", _INSTEAD["UnionLoop"])
+        raise reader.reading.refused(node, "a recursive query cannot be read", INSTEAD["UnionLoop"])
     rows = reader.reading.named[int(node.fields["cteId"])]
     return FrameRows(rows.plan, tuple(attribute.id() for attribute in node.all("output")))
 
@@ -228,7 +140,7 @@ def _expand(node: CatalystNode, reader: PlanReader) -> FrameRows:
         values = [coerced(v, t) if isinstance(v, Literal) else as_spark_has_it(v, t)
                   for v, t in zip(read.all(projection), types, strict=True)]  # fmt: skip
         parts.append(Project(rows.plan, tuple(values), names))
-    plan = parts[0] if len(parts) == 1 else Union(tuple(_alike(parts)))
+    plan = parts[0] if len(parts) == 1 else Union(tuple(same_types(parts)))
     return FrameRows(plan, tuple(a.id() for a in attributes))
 
 
@@ -308,115 +220,3 @@ def _window(node: CatalystNode, reader: PlanReader) -> FrameRows:
 @reads_plan("Generate")
 def _generate(node: CatalystNode, reader: PlanReader) -> FrameRows:
     return generated_rows(node, reader.over(reader.below(node)))
-
-
-# -- several inputs
-
-JOINS: Final[dict[str, JoinKind]] = {
-    "Inner": "inner",
-    "Cross": "inner",
-    "LeftOuter": "left",
-    "RightOuter": "right",
-    "FullOuter": "full",
-    "LeftSemi": "semi",
-    "LeftAnti": "anti",
-}
-
-
-@reads_plan("Join")
-def _join(node: CatalystNode, reader: PlanReader) -> FrameRows:
-    left, right = (reader.rows(child) for child in node.children)
-    kind, said = JOINS.get(node.object_name("joinType")), node.maybe("condition")
-    if kind is None:
-        what = f"a join of the kind {node.object_name('joinType')} cannot be read"
-        raise reader.reading.refused(node, what, f"one of {', '.join(JOINS)}")
-    both = FrameRows(Join(left.plan, right.plan, "inner"), (*left.ids, *right.ids))
-    condition = None if said is None else reader.over(both).read(said)
-    ids = left.ids if kind in ("semi", "anti") else both.ids
-    return FrameRows(Join(left.plan, right.plan, kind, condition), ids)
-
-
-@reads_plan("LateralJoin")
-def _lateral(node: CatalystNode, reader: PlanReader) -> FrameRows:
-    left = reader.below(node)
-    around = reader.over(left)
-    right = PlanReader(reader.reading, around).rows(node.at("right").at("plan"))
-    said, count = node.maybe("condition"), len(left.ids)
-    plan = right.plan
-    if said is not None:
-        both = FrameRows(Join(left.plan, right.plan, "inner"), (*left.ids, *right.ids))
-        plan = Filter(plan, _within(reader.over(both).read(said), count))
-    kind: Any = "left" if node.object_name("joinType") == "LeftOuter" else "inner"
-    return FrameRows(Lateral(left.plan, plan, kind), (*left.ids, *right.ids))
-
-
-def _within(condition: Expression, count: int) -> Expression:
-    """A condition on both sides of a lateral join, for the right one, to which the left is the row around."""
-
-    def place(part: Expression) -> Expression:
-        match part:
-            case Column(index, name, type_, nullable) if index < count:
-                return Outer(index, 1, name, type_, nullable)
-            case Column():
-                return moved(part, lambda index: index - count)
-            case _:
-                return part
-
-    return rewritten_expression(condition, place)
-
-
-@reads_plan("Union")
-def _union(node: CatalystNode, reader: PlanReader) -> FrameRows:
-    sides = [reader.rows(child) for child in node.children]
-    return FrameRows(Union(tuple(_alike([side.plan for side in sides]))), sides[0].ids)
-
-
-@reads_plan("Intersect", "Except")
-def _pair(node: CatalystNode, reader: PlanReader) -> FrameRows:
-    left, right = (reader.rows(child) for child in node.children)
-    first, second = _alike([left.plan, right.plan])
-    made = Intersect if node.kind == "Intersect" else Except
-    return FrameRows(made(first, second, bool(node.fields["isAll"])), left.ids)
-
-
-def _alike(plans: list[Plan]) -> list[Plan]:
-    """The plans with columns of the same types; Spark has cast them, but for which parts may be NULL."""
-    wanted = plans[0].schema.types
-    for plan in plans[1:]:
-        wanted = tuple(_either(a, b) for a, b in zip(wanted, plan.schema.types, strict=True))
-    return [
-        plan
-        if plan.schema.types == wanted
-        else Project(plan, tuple(map(cast, plan.columns, wanted)), plan.schema.names)
-        for plan in plans
-    ]
-
-
-def _either(a: Any, b: Any) -> Any:
-    return a if a == b or castable(b, a) else b
-
-
-# -- subqueries
-
-
-@reads("Exists")
-def _exists(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    return Exists(PlanReader(reader.reading, reader).rows(node.at("plan")).plan)
-
-
-@reads("ScalarSubquery")
-def _scalar(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    return Scalar(PlanReader(reader.reading, reader).rows(node.at("plan")).plan)
-
-
-@reads("InSubquery")
-def _in(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    values = reader.all(node.all("values"))
-    plan = PlanReader(reader.reading, reader).rows(node.at("query").at("plan")).plan
-    if plan.schema.types != tuple(value.type for value in values):
-        columns = tuple(as_spark_has_it(c, v.type) for c, v in zip(plan.columns, values, strict=True))
-        plan = Project(plan, columns, plan.schema.names)
-    return InQuery(tuple(values), plan)
-
-
-__all__ = ["MARK", "MOST_CONSTANTS", "PLANS", "PlanReader"]

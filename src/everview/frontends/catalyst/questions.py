@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from everview.frontends.catalyst.plans import MARK
+from everview.frontends.catalyst.plan_reader import MARK
 from everview.frontends.catalyst.reading import question
 from everview.frontends.catalyst.tree import CatalystNode
 

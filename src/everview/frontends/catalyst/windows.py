@@ -9,7 +9,7 @@ from everview.frontends.catalyst.reading import ExpressionReader
 from everview.frontends.catalyst.tree import CatalystNode
 from everview.operators.aggregate.registry import aggregate_of
 from everview.plan.typing import call, coerced, literal
-from everview.scalars.expressions import AggregateCall, Expression, Frame, Literal, Order, WindowCall
+from everview.scalars.expressions import AggregateCall, Call, Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
 from everview.types import DOUBLE, INTEGER, Type
 
@@ -34,7 +34,7 @@ def window_call(node: CatalystNode, reader: ExpressionReader) -> WindowCall:
     kind = function.kind
     if kind in RANKS:
         name, type_ = RANKS[kind]
-        _check_ties(name, partition, by, reader)
+        reader.reading.arbitrary |= name == "row_number"  # Spark numbers rows that tie in any order
         return WindowCall(name, (), partition, by, None, type_, False)
     if kind == "NTile":
         reader.reading.arbitrary = True
@@ -49,12 +49,6 @@ def window_call(node: CatalystNode, reader: ExpressionReader) -> WindowCall:
     if function.kind != "AggregateExpression":
         raise reader.unreadable(function)
     return _aggregated(function, partition, by, frame, reader)
-
-
-def _check_ties(name: str, partition: tuple[Expression, ...], by: Order, reader: ExpressionReader) -> None:
-    """Note that Spark numbers rows that tie in any order."""
-    if name == "row_number":
-        reader.reading.arbitrary = True
 
 
 def _aggregated(
@@ -132,8 +126,6 @@ def _edge(node: CatalystNode, reader: ExpressionReader) -> Any:
     if node.kind == "CurrentRow":
         return 0
     value = reader.read(node)
-    from everview.scalars.expressions import Call
-
     if isinstance(value, Call) and value.function == "negate" and isinstance(value.arguments[0], Literal):
         value = Literal(-value.arguments[0].value, value.type)
     if not isinstance(value, Literal):

@@ -1,0 +1,40 @@
+"""The 22 queries of TPC-H in the DataFrame API as views of a pipeline, after every epoch against Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.spark import Pipeline
+from everview.spark.frames import frame_of
+from spark.frames import by_pipeline, by_spark
+from tpch.frames import PROGRAMS
+from tpch.refreshing import Refreshing, generated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark]
+
+SCALE = 0.002
+SHARES = (0.05,)  # of the orders, an epoch
+
+
+def test_all_programs_are_what_spark_collects_after_every_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    refreshing = Refreshing(generated(SCALE, tmp_path), seed=22)
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
+        for name, rows in refreshing.tables.items():
+            p.source(name, frame_of(spark, rows.append_column("_weight", [[1] * rows.num_rows])), changes="weights")
+        tables = {name: p.frame(name) for name in refreshing.tables}
+        frames = {name: program(tables) for name, program in PROGRAMS.items()}
+        for name, frame in frames.items():
+            p.define(name, frame)
+        p.refresh()
+        for tick in (*refreshing.ticks(SHARES), None):
+            relations = {name: frame_of(spark, rows) for name, rows in refreshing.tables.items() if tick is None}
+            relations = relations or {name: p.table(name) for name in tables}
+            assert by_pipeline(p, frames) == by_spark(frames, relations)
+            if tick is not None:
+                p.refresh(**{name: frame_of(spark, change.weighted) for name, change in tick.items()})

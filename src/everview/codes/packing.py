@@ -152,7 +152,7 @@ def whole_pairs(columns: int, pairs: Sequence[tuple[Any, Any]]) -> Matrix | None
     if {*map(type, words)} != _INTEGERS:
         return None
     delta = np.empty((len(pairs), columns + 1), np.int64)
-    struct.pack_into(f"{len(words)}q", delta, 0, *words)
+    struct.pack_into(f"{len(words)}q", delta.data, 0, *words)
     return delta
 
 

@@ -247,6 +247,14 @@ class Ungrouped(QueryError):
     """A column beside aggregates that may have several values in a group."""
 
 
+class NoSuchRow(EverviewError):
+    """A question about a row that is not there, or that is there where its absence was asked about."""
+
+
+class TooMuchToExplain(EverviewError):
+    """An explanation of a row that looks at more rows than it may, or takes longer."""
+
+
 class GraphError(EverviewError):
     """A graph of relational operators that cannot be, or not now; the message names the node or the relation."""
 

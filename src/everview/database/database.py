@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
     from everview.database.verifying import verified
+    from everview.database.why import why, why_not
     from everview.frontends.edn.forms import form_of
     from everview.frontends.edn.reader import read
     from everview.frontends.fluent import Query
     from everview.frontends.rules.faults import within_depth
     from everview.sources.protocol import Source
     from everview.verify import Verdict
+    from everview.why import Why
 else:
     edn = Later("everview.database.edn")
     add_program = Later("everview.database.algebra", "add_program")
@@ -59,6 +61,8 @@ else:
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
     verified = Later("everview.database.verifying", "verified")
+    why = Later("everview.database.why", "why")
+    why_not = Later("everview.database.why", "why_not")
     form_of = Later("everview.frontends.edn.forms", "form_of")
     read = Later("everview.frontends.edn.reader", "read")
     within_depth = Later("everview.frontends.rules.faults", "within_depth")
@@ -331,6 +335,17 @@ class Database:
     def verify(self, name: str | None = None) -> Verdict:
         """Compute a view, or all of them, from scratch by the oracle, and compare with what the view holds."""
         return verified(self._core, name)
+
+    def why(self, view: str, row: Any, *, rows: int = 20, seconds: float = 10.0) -> Why:
+        """Why a view has a row: a tree of plan nodes down to rows of tables, read from what is kept.
+
+        Below each node at most so many ``rows`` are shown, and how many more there are.
+        """
+        return why(self._core, view, row, rows=rows, seconds=seconds)
+
+    def why_not(self, view: str, row: Any, *, rows: int = 20, seconds: float = 10.0) -> Why:
+        """Why a view has no such row: the first condition that fails, and the rows that come nearest."""
+        return why_not(self._core, view, row, rows=rows, seconds=seconds)
 
     # -- the state
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-PROMPT = "everview> "
-MORE = "     ...> "
+PROMPT = "everview>"
+MORE = "...>"
 # The terminal becomes that of the process, so that Ctrl-C is a signal.
 IN_TERMINAL = """
 import os, sys
@@ -25,9 +25,15 @@ os.execv(sys.executable, [sys.executable, "-m", "everview", *sys.argv[1:]])
 class Typed:
     """A shell behind a pseudo-terminal."""
 
-    def __init__(self, *words: str, history: Path) -> None:
+    def __init__(self, *words: str, history: Path, terminal: str) -> None:
         ours, theirs = pty.openpty()
-        env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "EVERVIEW_HISTORY": str(history)}
+        env = {
+            **os.environ,
+            "TERM": terminal,
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "COLUMNS": "80",
+            "EVERVIEW_HISTORY": str(history),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-c", IN_TERMINAL, "shell", *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env
         )
@@ -65,9 +71,9 @@ class Typed:
 
 
 @pytest.mark.slow
-def test_a_conversation(tmp_path: Path) -> None:
+def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
     history = tmp_path / "history"
-    shell = Typed(str(tmp_path / "bank.ev"), history=history)
+    shell = Typed(str(tmp_path / "bank.ev"), history=history, terminal="dumb")
     try:
         assert "bank.ev" in shell.until(PROMPT)
         shell.ask("CREATE TABLE person (id BIGINT PRIMARY KEY,", MORE)
@@ -90,4 +96,28 @@ def test_a_conversation(tmp_path: Path) -> None:
         shell.close()
     remembered = history.read_text(encoding="utf-8")
     assert "CREATE TABLE person (id BIGINT PRIMARY KEY, name STRING);" in remembered
+    assert "left open" not in remembered
+
+
+@pytest.mark.slow
+def test_a_conversation_in_colours(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    shell = Typed(str(tmp_path / "bank.ev"), history=history, terminal="xterm")
+    try:
+        assert "bank.ev" in shell.until(PROMPT)
+        shell.ask("CREATE TABLE person (id BIGINT PRIMARY KEY,", MORE)
+        shell.ask("name STRING);")
+        shell.ask("INSERT INTO person VALUES (1, 'Ada'), (2, NULL);", "2 rows changed")
+        shell.ask("SELECT concat(name, '!') AS said FROM per\t;", "Ada!")  # completed to person
+        shell.ask("SELECT 'left open", MORE)
+        shell.type("\x03")  # gives up the input
+        shell.ask("SELECT 40 + 2 AS n;", "42")
+        shell.type("\x1b[A")  # the statement before, by the key upwards
+        shell.ask("", "42")
+        shell.ask("\\q", "")
+        assert shell.process.wait(60) == 0
+    finally:
+        shell.close()
+    remembered = (tmp_path / "history_statements").read_text(encoding="utf-8")
+    assert "+CREATE TABLE person (id BIGINT PRIMARY KEY,\n+name STRING);" in remembered
     assert "left open" not in remembered

@@ -11,6 +11,7 @@ from typing import Final
 
 # What a semicolon in it does not end: quotes, and comments.
 _WHOLE: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/", re.DOTALL)
+BREAKS: Final = " \t\n()[]{},;=<>+-*/|'\""  # between words that are completed
 _OPEN: Final = ("'", '"', "`", "/*")
 
 

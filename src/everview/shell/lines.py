@@ -9,13 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from everview.shell.inputs import cut
+from everview.shell.inputs import BREAKS, cut
 from everview.shell.session import Leave, Session
 
 PROMPT: Final = "everview> "
 MORE: Final = "     ...> "
 MOST_REMEMBERED: Final = 10_000
-_BREAKS: Final = " \t\n()[]{},;=<>+-*/|'\""
 
 
 class LineReader(Protocol):
@@ -35,7 +34,7 @@ class Readline:
         self._readline, self._complete, self._history = readline, complete, history
         self._found: list[str] = []
         readline.set_auto_history(False)
-        readline.set_completer_delims(_BREAKS)
+        readline.set_completer_delims(BREAKS)
         readline.set_completer(self._completion)
         readline.parse_and_bind("tab: complete")
         if history is not None:
@@ -61,6 +60,16 @@ class Readline:
             with suppress(Exception):  # whatever it is, it is no reason to end a line
                 self._found = self._complete(word)
         return self._found[number] if number < len(self._found) else None
+
+
+def line_reader(complete: Callable[[str], list[str]], history: Path | None) -> LineReader:
+    """Lines with colours, where prompt_toolkit is installed and the terminal has them; else plain ones."""
+    if os.environ.get("TERM", "dumb") not in {"dumb", "unknown"}:
+        with suppress(ModuleNotFoundError):
+            from everview.shell.prompted import Prompted
+
+            return Prompted(complete, history)
+    return Readline(complete, history)
 
 
 def history_file() -> Path:

@@ -10,7 +10,7 @@ from rich.console import Console
 from everview import __version__
 from everview.database import connect
 from everview.errors import EverviewError
-from everview.shell.lines import Readline, converse, history_file, is_terminal
+from everview.shell.lines import converse, history_file, is_terminal, line_reader
 from everview.shell.names import completions
 from everview.shell.session import Leave, Session
 
@@ -40,7 +40,7 @@ def _converse(session: Session, directory: Path | None) -> None:
     session.console.print(
         f"Everview {__version__}, a database {where}. \\? for help, \\q or Ctrl-D to leave.", markup=False
     )
-    reader = Readline(lambda word: completions(session.db, word), history_file())
+    reader = line_reader(lambda word: completions(session.db, word), history_file())
     try:
         converse(session, reader)
     finally:

@@ -50,8 +50,13 @@ def arrive(directory: Path, *lines: str) -> None:
 
 
 def test_run_explain_verify(spark: SparkSession, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    explained = everview_("explain", file)
+    picture = file.parent / "circuit.svg"
+    explained = everview_("explain", file, "--svg", picture)
     assert explained.exit_code == 0, explained.output
+    assert ">source orders<" in picture.read_text(encoding="utf-8")
+    refused = everview_("explain", file, "--svg", file / "circuit.svg")
+    assert refused.exit_code == 1
+    assert "cannot be written" in refused.stderr
     assert "orders (id BIGINT NOT NULL, shop STRING, amount BIGINT): upsert, key id" in explained.stdout
     assert not (file.parent / "state").exists(), "explaining leaves nothing behind"
 

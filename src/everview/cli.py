@@ -35,6 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other progra
 Directory = Annotated[Path, typer.Argument(help="A state directory, as of ev.connect(path) or of a pipeline.")]
 File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py that defines `pipeline`.")]
 State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
+Picture = Annotated[Path | None, typer.Option("--svg", help="Draw the circuit in this file, too.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -128,7 +129,7 @@ def _plan_change(file: Path, state: Path | None) -> None:
 
 
 @app.command()
-def explain(file: File, state: State = None, as_json: Json = False) -> None:
+def explain(file: File, state: State = None, as_json: Json = False, svg: Picture = None) -> None:
     """Sources, views, sinks and circuit of a pipeline, and what its state holds; of a changed file, what a run does."""
     with _told(), ExitStack() as stack:
         from everview.spark.files import opened, state_of
@@ -139,6 +140,8 @@ def explain(file: File, state: State = None, as_json: Json = False) -> None:
         pipeline = stack.enter_context(opened(file, state)).pipeline
         planned = pipeline.plan_change()
         text = str(planned) if planned else pipeline.explain()
+        if svg is not None:
+            _write(svg, pipeline.circuit.to_svg())
         typer.echo(json.dumps({"changed": bool(planned), "text": text}, ensure_ascii=False) if as_json else text)
 
 
@@ -268,6 +271,15 @@ def _tell_rows(what: str, directory: Path, as_json: bool, *more: int) -> None:
         for row in rows:
             table.add_row(*(f"{value:,}" if isinstance(value, int) else Text(str(value)) for value in row.values()))
         Console().print(table if rows else "nothing")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EverviewError(
+            f"{file} cannot be written: {error}", hint="name a file in a folder that is there"
+        ) from None
 
 
 @contextmanager

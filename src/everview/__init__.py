@@ -50,6 +50,7 @@ _HOMES = {
     "connect": "everview.database",
     "function": "everview.frontends.sql.decorators",
     "incrementalize": "everview.circuit",
+    "load_ipython_extension": "everview.notebook",
     "not_": "everview.frontends.fluent",
     "or_": "everview.frontends.fluent",
 }

@@ -51,7 +51,7 @@ def test_lookups_find_every_row(
 ) -> None:
     spine = Spine(WIDTH + 1, key=key, ratio=2)
     spine.ledger[levels.LIMIT] = full
-    with patch.multiple(policy, LARGE=1, **how), patch.object(sieve, "LEAST", 1):
+    with patch.multiple(policy, LARGE=1, **how), patch.multiple(sieve, LEAST=1, APART=0):
         for count, batch in enumerate(batches, 1):
             spine.append(batch)
             check_lookups(spine, weights_of(batches[:count]), asked[count % len(asked)])
@@ -72,7 +72,7 @@ def test_a_sieve_says_no_to_most_keys_that_are_not_there() -> None:
     table = spine.table.copy()
     table[0, SIEVE] = made.ctypes.data
     out = np.empty((20_000, 2), np.int64)
-    assert admit(out, np.column_stack([known, -ones]), np.arange(1), table, 1, KEYED) == 20_000
+    assert admit(out[:1_000], np.column_stack([known, -ones])[:1_000], np.arange(1), table, 1, KEYED) == 1_000
     passed = [
         admit(out[:1], np.array([[number, 1]]), np.arange(1), table, 1, KEYED) < 0
         for number in unknown[:2_000].tolist()

@@ -74,7 +74,7 @@ def _merging(ratio: int, fuel: int, small: int = 1, full: int = 1) -> Way:
 
     @contextmanager
     def run(query: Circuit) -> Iterator[Run]:
-        with patch.multiple(spine, FUEL=fuel, SMALL=small, LARGE=1), patch.object(sieve, "LEAST", 1):
+        with patch.multiple(spine, FUEL=fuel, SMALL=small, LARGE=1), patch.multiple(sieve, LEAST=1, APART=0):
             embedded = Embedded(incrementalize(query))
             for shards in embedded.state.traces.values():
                 for trace in shards:

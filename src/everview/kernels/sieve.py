@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from everview.kernels.gallop import starts
 from everview.kernels.jit import inline, kernel, rows, void, words_out
-from everview.kernels.rows import SIEVE, as_pointer, compare
+from everview.kernels.rows import BATCH_ROWS, SIEVE, as_pointer, compare
 
-KEY, MASK, ENTERED = range(3)  # words of a key; the number of the last word with bits; rows entered
+# The head: words of a key; the number of the last word with bits; rows entered; and rows for each probe, see `APART`.
+KEY, MASK, ENTERED, SPARSE = range(4)
 HEAD = 8  # words before those with bits
 ROWS = 4  # for each word, when a sieve is full: one key in a hundred then passes although it is not there
 LEAST = 1 << 10  # words
+APART = 8  # rows for each probe; with fewer, searching reads what is near, and is faster than asking the sieve
 
 # What is sifted: the sieve's address and how many keys pass; which ones; room for their places; and the keys.
 ADDRESS, COUNT = range(2)
@@ -34,7 +36,7 @@ def new_sieve(key: int, most: int) -> NDArray[np.int64]:
     """A sieve for keys of so many words, and for so many rows at least."""
     words = max(LEAST, 1 << (most // ROWS).bit_length())
     sieve = np.zeros(HEAD + words, np.int64)
-    sieve[KEY], sieve[MASK] = key, words - 1
+    sieve[KEY], sieve[MASK], sieve[SPARSE] = key, words - 1, APART
     return sieve
 
 
@@ -89,17 +91,17 @@ def entered(sieve, m):
 
 @inline
 def sift(table, probes, n, key):
-    """Which of the first n probes the sieve of a table lets pass; nothing if there is none, or none for such keys."""
-    address = 0
+    """Which of the first n probes the sieve of a table lets pass; nothing if there is none, or none for such probes."""
+    address, held = 0, 0
     for b in range(table.shape[0]):
         if table[b, SIEVE] != 0:
             address = table[b, SIEVE]
-            break
+            held += table[b, BATCH_ROWS]
     if address == 0 or n == 0:
         return np.empty(0, np.int64)
     sieve = _sieve_at(address)
     words, mask, count = sieve[KEY], np.uint64(sieve[MASK]), 0
-    if words > key:
+    if words > key or held < sieve[SPARSE] * n:
         return np.empty(0, np.int64)
     sifted = np.empty(SIFTED + (2 + key) * n, np.int64)
     for i in range(n):  # without branches, so that many reads are under way at once

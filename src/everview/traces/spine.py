@@ -154,7 +154,7 @@ class Spine:
             self._enter(batch, ids, number)
             return
         slots, gone = [*self._stand.slots, HeldBatch(batch, ids)], list[int]()
-        self._work(slots, gone, FUEL * rows)
+        self._work(slots, gone, _fuel(rows))
         self._become(slots, gone, number, self._stand.generation)
 
     @property
@@ -231,7 +231,7 @@ class Spine:
             batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
         slots, gone = [*self._stand.slots], list[int]()
         put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
-        self._work(slots, gone, FUEL * int(self.ledger[levels.ROWS]))
+        self._work(slots, gone, _fuel(self.ledger.item(levels.ROWS)))
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
 
     def _become(self, slots: Slots, gone: list[int], last: int, generation: int) -> None:
@@ -317,6 +317,11 @@ class Spine:
             return False
         slots[slot - 1 : slot + 1] = [Merging.begin(larger, smaller, self.order)]
         return True
+
+
+def _fuel(rows: int) -> int:
+    """The rows that a merge may read for an append; one that is large itself may as well finish what it began."""
+    return FUEL * rows if rows < LARGE else 2 * FUEL * rows
 
 
 def _let_go(ledger: Words) -> None:

@@ -100,7 +100,7 @@ def live(spark: SparkSession, root: Path, count: int) -> dict[str, Any]:
 
 
 def streamed(p: Pipeline) -> dict[str, Any]:
-    """Run all epochs that wait; medians of those after the first, and the CPU time of one with its part of the start."""
+    """Run all epochs that wait; medians of those after the first, and the CPU time of one with a part of the start."""
     done, before = len(p.progress), tree_cpu()
     query = p.start(trigger={"availableNow": True})
     query.awaitTermination()

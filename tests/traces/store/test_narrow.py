@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from everview.errors import CorruptState
 from everview.traces.store import Fingerprints, SegmentWriter, SliceRef, Store, arrays, narrow, segment
 from everview.traces.store.narrow import narrowed, widened
+from everview.traces.store.wide_files import sweep_wide, wide_map
 from everview.types.words import Matrix
 from traces.store.disk import UnsyncedFiles
 
@@ -123,10 +125,35 @@ def test_damage_is_noticed(tmp_path: Path, large: Matrix) -> None:
             state.verify()
 
 
-def test_widened_slices_leave_no_files(tmp_path: Path, large: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_is_widened_once_for_all_processes(
+    tmp_path: Path, large: Matrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(arrays, "MAP_FROM", 1)
     with Store.create(tmp_path / "s", PLAN) as store:
         written(store, 1, large)
-        assert np.array_equal(store.slices("edges")[0].array, large)
-    assert list((tmp_path / "cache").iterdir()) == []
+        first = store.slices("edges")[0].array
+        (folder,) = (tmp_path / "cache").iterdir()
+        (file,) = folder.iterdir()
+        monkeypatch.setattr(arrays, "widened_blocks", lambda *_: (pytest.fail("it is there") for _ in "1"))
+        with Store.attach(tmp_path / "s") as state:
+            again = state.slices("edges")[0].array
+        assert np.array_equal(again, first)
+        sweep_wide(folder)  # both are in use
+        assert list(folder.iterdir()) == [file]
+    del first, again, store, state
+    gc.collect()
+    sweep_wide(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_files_that_are_not_whole_or_of_before_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path))
+    (tmp_path / "wide-of-before").mkdir()
+    matrix = np.arange(8).reshape(4, 2)
+    assert bytes(wide_map("one", matrix.nbytes, [matrix])) == matrix.tobytes()
+    (folder,) = tmp_path.iterdir()
+    (folder / "one").write_bytes(b"1")
+    assert bytes(wide_map("one", matrix.nbytes, [matrix[:2], matrix[2:]])) == matrix.tobytes()
+    with pytest.raises(ZeroDivisionError):
+        wide_map("two", matrix.nbytes, (np.arange(1 // n) for n in (1, 0)))
+    assert [path.name for path in folder.iterdir()] == ["one"]

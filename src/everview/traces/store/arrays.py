@@ -1,7 +1,7 @@
 """Slices as arrays: read or mapped when first asked for, and checked then.
 
-A narrow slice is widened then, into a file without a name that is mapped in its place: what is not looked at need not
-stay in memory, as with a slice that lies in its segment as it is.
+A narrow slice is widened then, unless another process of this machine has done so, into a file that is mapped in its
+place: what is not looked at need not stay in memory, as with a slice that lies in its segment as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import mmap
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryFile
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -18,9 +17,10 @@ import numpy as np
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.manifest import ManifestEntry
 from everview.traces.store.narrow import widened_blocks
-from everview.traces.store.objects import scratch
+from everview.traces.store.objects import short_of
 from everview.traces.store.segment import map_file
-from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged, octets
+from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged
+from everview.traces.store.wide_files import wide_map
 
 # A map costs its segment an open file for as long as it lasts, which small slices are not worth.
 MAP_FROM = 64 << 10
@@ -36,6 +36,7 @@ class Arrays:
 
     def __init__(self, layout: StatePaths, log_path: Path, log: int) -> None:
         self._segment = layout.segment
+        self._place = short_of(str(layout.place))
         self._log_path = log_path
         self._log = log
         self._loaded: dict[int, Array] = {}
@@ -98,10 +99,7 @@ class Arrays:
         return array_in(mapped, ref.offset, ref) if ref.end <= len(mapped) else None
 
     def _widened(self, ref: SliceRef, narrow: Array) -> Array:
-        with TemporaryFile(dir=scratch()) as file:
-            for block in widened_blocks(narrow, ref.rows, ref.columns):
-                file.write(octets(block))
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        name = f"{self._place}-{ref.file}-{ref.offset}-{ref.checksum:08x}"
+        mapped = wide_map(name, ref.nbytes, widened_blocks(narrow, ref.rows, ref.columns))
         self._maps[f"{ref.file}, {ref.offset}"] = mapped
         return np.frombuffer(mapped, np.int64).reshape(ref.rows, ref.columns)

@@ -116,7 +116,7 @@ def _step(distances: NDArray[np.uint64]) -> int:
     step = math.gcd(*distances[:SOME].tolist())
     if step <= 1:
         return 1
-    return step if not (distances % np.uint64(step)).any() else math.gcd(*np.unique(distances).tolist())
+    return step if not (distances % np.uint64(step)).any() else int(np.gcd.reduce(distances))
 
 
 def _few_words(column: Words) -> Words | None:

@@ -36,7 +36,7 @@ _plain: name | number | real | text | wildcard | call | record | constructed | a
 group: "(" disjunction ")"
 negative: MINUS operand
 not: NOT operand
-record: "[" [expression ("," expression)*] "]"
+record: OPENED [expression ("," expression)*] "]"
 constructed: BRANCH ["(" [_arguments] ")"]
 call: NAME "(" [_arguments | _named] ")"
 _named: named ("," named)*
@@ -56,7 +56,7 @@ name: NAME | AGGREGATE
 number: INTEGER
 real: REAL
 text: STRING
-wildcard: "_"
+wildcard: ANY
 
 declaration: ".decl" _names "(" [attribute ("," attribute)*] ")" qualifier*
 attribute: _word ":" NAME
@@ -72,7 +72,7 @@ _shape: alternatives | fields | tuple | branches
 alternatives: NAME ("|" NAME)*
 branches: branch ("|" branch)*
 branch: NAME "{" [attribute ("," attribute)*] "}"
-fields: "[" [attribute ("," attribute)*] "]"
+fields: OPENED [attribute ("," attribute)*] "]"
 tuple: "(" [attribute ("," attribute)*] ")"
 
 directive: (INPUT | OUTPUT | TOLERATED) target ("," target)*
@@ -90,6 +90,8 @@ plan: ".plan" INTEGER ":" order ("," INTEGER ":" order)*
 order: "(" [INTEGER ("," INTEGER)*] ")"
 pragma: ".pragma" STRING [STRING]
 
+ANY: "_"
+OPENED: "["
 COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"
 MINUS: "-"
 TIMES: "+" | "*" | "/" | "%" | "^" | /(land|lor|lxor|band|bor|bxor|bshl|bshru|bshr)(?![\w?])/

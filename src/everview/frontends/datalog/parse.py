@@ -45,6 +45,7 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import Types
 from everview.frontends.datalog.witnesses import with_witnesses
+from everview.frontends.datalog.wording import NOTED
 from everview.frontends.rules import faults
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
@@ -84,13 +85,14 @@ def parse(text: str) -> RuleProgram:
 
 
 def _parts(text: str) -> list[Part]:
-    before = LINES.set(lines_of(text))
+    before, places = LINES.set(lines_of(text)), NOTED.set({})
     try:
         found = parser().parse(text)
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     finally:
         LINES.reset(before)
+        NOTED.reset(places)
     return found  # pyright: ignore[reportReturnType]
 
 
@@ -241,10 +243,10 @@ def _equivalence(name: str, place: TextPlace) -> list[Rule]:
 
 
 SHOWN = {
-    "DOT": '"."', "COMMA": '","', "LPAR": '"("', "RPAR": '")"', "LBRACE": '"{"', "RBRACE": '"}"', "LSQB": '"["',
+    "DOT": '"."', "COMMA": '","', "LPAR": '"("', "RPAR": '")"', "LBRACE": '"{"', "RBRACE": '"}"', "OPENED": '"["',
     "RSQB": '"]"', "COLON": '":"', "SEMICOLON": '";"', "BANG": '"!"', "__ANON_0": '":-"', "NAME": "a name",
     "INTEGER": "a number", "REAL": "a number", "STRING": "a text", "COMPARED": "a comparison", "MINUS": "an operator",
-    "TIMES": "an operator", "AGGREGATE": "an aggregate", "UNDERSCORE": '"_"', "NOT": "a term", "$END": "the end",
+    "TIMES": "an operator", "AGGREGATE": "an aggregate", "ANY": '"_"', "NOT": "a term", "$END": "the end",
 }  # fmt: skip
 MOST = 6  # things expected that are worth telling
 

@@ -31,6 +31,7 @@ from everview.frontends.datalog.wording import (
     WrittenCall,
     body,
     chained,
+    noted,
     somewhere,
     term,
 )
@@ -132,7 +133,7 @@ class DatalogReading(Transformer[Token, Any]):
         return Functor(str(parts[0]), (term(parts[1]),))
 
     def record(self, parts: list[Any]) -> Term:
-        return Functor(RECORD, tuple(map(term, _arguments(parts))))
+        return noted(Functor(RECORD, tuple(map(term, _arguments(parts[1:])))), place_of(parts[0]))
 
     def call(self, parts: list[Any]) -> WrittenCall:
         arguments = _arguments(parts[1:])
@@ -159,31 +160,30 @@ class DatalogReading(Transformer[Token, Any]):
         return [(found,)] if isinstance(found, WrittenCall) else [b.items for b in found]
 
     def name(self, parts: list[Token]) -> Term:
-        found = str(parts[0])
+        found, place = str(parts[0]), place_of(parts[0])
         if found in WORDS:
-            return Constant(WORDS[found])
-        if found == NIL:
-            return Constructor(NIL, ())
-        return RuleVariable(found)
+            return noted(Constant(WORDS[found]), place)
+        return noted(Constructor(NIL, ()) if found == NIL else RuleVariable(found), place)
 
     def constructed(self, parts: list[Any]) -> Constructor:
-        return Constructor(str(parts[0]), tuple(map(term, _arguments(parts[1:]))))
+        return noted(Constructor(str(parts[0]), tuple(map(term, _arguments(parts[1:])))), place_of(parts[0]))
 
     def number(self, parts: list[Token]) -> Constant:
-        return Constant(int(parts[0].rstrip("u"), 0) if parts[0][:2] in ("0x", "0b") else int(parts[0].rstrip("u")))
+        written = parts[0].rstrip("u")
+        return noted(Constant(int(written, 0) if written[:2] in ("0x", "0b") else int(written)), place_of(parts[0]))
 
     def real(self, parts: list[Token]) -> Constant:
-        return Constant(float(parts[0]))
+        return noted(Constant(float(parts[0])), place_of(parts[0]))
 
     def text(self, parts: list[Token]) -> Constant:
         try:
-            return Constant(unescaped(parts[0]))
+            return noted(Constant(unescaped(parts[0])), place_of(parts[0]))
         except (SyntaxError, ValueError):
             hint = "write a backslash twice, or use one as Python does"
             raise refused(f"{parts[0]} is no text", place_of(parts[0]), hint) from None
 
-    def wildcard(self, _: list[Any]) -> Wildcard:
-        return Wildcard()
+    def wildcard(self, parts: list[Token]) -> Wildcard:
+        return noted(Wildcard(), place_of(parts[0]))
 
     # -- declarations
 
@@ -226,7 +226,7 @@ class DatalogReading(Transformer[Token, Any]):
         return f"{BRANCH}{parts[0]}", _arguments(parts[1:])
 
     def fields(self, parts: list[Any]) -> tuple[str, tuple[Any, ...]]:
-        return "record", _arguments(parts)
+        return "record", tuple(part for part in _arguments(parts) if not isinstance(part, Token))
 
     tuple = fields
 

@@ -6,8 +6,9 @@ in order of their precedence.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from everview.frontends.datalog.syntax import refused
 from everview.frontends.rules.program import (
@@ -27,6 +28,7 @@ from everview.frontends.rules.program import (
     Wildcard,
 )
 from everview.frontends.rules.terms import RECORD
+from everview.frontends.rules.walk import inner
 
 # Operators from the loosest to the tightest; the last is taken from the right.
 PRECEDENCE: Final[tuple[tuple[str, ...], ...]] = (
@@ -146,9 +148,41 @@ def body(items: tuple[Any, ...]) -> tuple[BodyLiteral, ...]:
     return tuple(map(literal, items))
 
 
+# -- places
+
+NOTED: Final = ContextVar[dict[int, tuple[Any, TextPlace]] | None]("NOTED", default=None)  # of terms, by identity
+
+T = TypeVar("T")
+
+
+def noted(found: T, place: TextPlace) -> T:
+    """Note the place of a term, for errors: equal terms stand in many places, and so have none of their own."""
+    known = NOTED.get()
+    if known is not None:
+        known[id(found)] = (found, place)
+    return found
+
+
 def somewhere(found: Any) -> TextPlace:
-    """The place of something written, if it has one."""
-    return getattr(found, "place", NOWHERE)
+    """The place of something written: its own, or that of the first part of it that has one."""
+    known, waiting = NOTED.get() or {}, [found]
+    while waiting:
+        part = waiting.pop()
+        place = getattr(part, "place", NOWHERE)
+        if place != NOWHERE:
+            return place
+        if id(part) in known:
+            return known[id(part)][1]
+        match part:
+            case Negated(item):
+                waiting.append(item)
+            case Grouped(branches):
+                waiting += [item for branch in reversed(branches) for item in reversed(branch)]
+            case RuleVariable() | Constant() | Wildcard() | Functor() | AggregateTerm() | Constraint() | RuleAtom():
+                waiting += inner(part)[::-1]
+            case _:
+                pass
+    return NOWHERE
 
 
 def chained(parts: list[Any]) -> Term:

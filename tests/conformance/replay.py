@@ -135,17 +135,25 @@ class Replay:
 class SparkReplay(Replay):
     """By tasks on Spark: all views are defined before the first tick, and there are few ticks."""
 
-    def __init__(self, file: File, chance: random.Random, spark: SparkSession, state: Path, unchecked: int = 0) -> None:
+    def __init__(
+        self,
+        file: File,
+        chance: random.Random,
+        spark: SparkSession,
+        state: Path,
+        unchecked: int = 0,
+        place: Any = "cluster",
+    ) -> None:
         """The first ``unchecked`` epochs are not looked at: every look at a view is a job of Spark."""
         super().__init__(file, chance)
         self.spark, self.state = spark, state
         self.begun = True  # one tick for what a file has before its first
-        self.unchecked = unchecked + 1
+        self.unchecked, self.place = unchecked + 1, place
 
     def open(self, stack: ExitStack) -> None:
         from everview.spark import Pipeline
 
-        self.pipeline = stack.enter_context(Pipeline(self.spark, self.state, shards=3, place="cluster"))
+        self.pipeline = stack.enter_context(Pipeline(self.spark, self.state, shards=3, place=self.place))
 
     def define(self, text: str) -> None:
         created = sqlglot.parse_one(text, read="spark")

@@ -31,7 +31,7 @@ def test_views_are_right_after_every_tick(path: Path, seed: int) -> None:
 
 @pytest.mark.spark
 def test_several_at_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """The views of several files in one pipeline, looked at after the last of two epochs."""
+    """The views of several files in one pipeline, looked at after the last of two epochs, which the driver runs."""
     files = [read(path) for path in CASES if path.stem in TOGETHER]
     first, rest = [], []
     for file in files:
@@ -40,7 +40,7 @@ def test_several_at_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         rest += [block for block in file.blocks[ends:] if isinstance(block, Delta)]
     defined = [block for file in files for block in file.blocks if isinstance(block, Sql)]
     together = File("several", [*defined, *first, Tick(), *rest, Tick()])
-    SparkReplay(together, random.Random(0), spark, tmp_path / "state", unchecked=1).run()
+    SparkReplay(together, random.Random(0), spark, tmp_path / "state", unchecked=1, place="driver").run()
 
 
 @pytest.mark.spark

@@ -103,3 +103,42 @@ def test_values_that_are_refused(column: str, given: Any, said: str) -> None:
     with pytest.raises(EverviewError, match=said), db.transaction() as tx:
         tx.insert("t", [{"id": 1, "w": dt.timedelta(), column: given}])
     assert db.sql("SELECT * FROM t").rows() == []
+
+
+def test_intervals_in_other_units_in_percentiles_and_in_frames() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE span (id INT, d INTERVAL DAY TO SECOND, m INTERVAL YEAR TO MONTH, at TIME)")
+    db.sql(
+        """
+        CREATE MATERIALIZED VIEW units AS SELECT id, CAST(d AS INTERVAL HOUR) AS h,
+            CAST(-d AS INTERVAL HOUR TO MINUTE) AS hm, CAST(m AS INTERVAL YEAR) AS y,
+            CAST(CAST(d AS INTERVAL HOUR) AS INT) AS hours, CAST(id AS INTERVAL MINUTE) AS im,
+            CAST(at AS TIME(1)) AS short, CAST('7' AS INTERVAL HOUR) AS seven FROM span;
+        CREATE MATERIALIZED VIEW middle AS SELECT median(d) AS d, percentile(m, 0.5) AS m,
+            percentile(d, array(0.0, 1.0)) AS ends,
+            percentile_disc(0.5) WITHIN GROUP (ORDER BY m DESC) AS disc FROM span;
+        CREATE MATERIALIZED VIEW near AS SELECT id,
+            count(*) OVER (ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND CURRENT ROW) AS by_days,
+            count(*) OVER (ORDER BY m RANGE BETWEEN CURRENT ROW AND INTERVAL 11 MONTHS FOLLOWING) AS by_months,
+            count(*) OVER (ORDER BY at RANGE BETWEEN INTERVAL 14 HOURS PRECEDING AND CURRENT ROW) AS by_time FROM span
+        """
+    )
+    db.sql(
+        """
+        INSERT INTO span VALUES
+            (1, INTERVAL '1 02:03:04.5' DAY TO SECOND, INTERVAL '1-2' YEAR TO MONTH, TIME'10:20:30.987654'),
+            (2, INTERVAL '2' DAY, INTERVAL '3' MONTH, TIME'23:59:59'), (3, NULL, NULL, NULL)
+        """
+    )
+    hour, minute = dt.timedelta(hours=1), dt.timedelta(minutes=1)
+    one, two = dt.timedelta(days=1, hours=2, minutes=3, seconds=4.5), dt.timedelta(days=2)
+    assert sorted(db.view("units").rows())[:2] == [
+        (1, 26 * hour, -26 * hour - 3 * minute, 12, 26, minute, dt.time(10, 20, 30, 900_000), 7 * hour),
+        (2, two, -two, 0, 48, 2 * minute, dt.time(23, 59, 59), 7 * hour),
+    ]
+    assert db.view("middle").rows() == [((one + two) / 2, 8, [one, two], 14)]
+    assert sorted(db.view("near").rows()) == [(1, 1, 1, 1), (2, 2, 2, 2), (3, 1, 1, 1)]
+    db.verify().raise_if_different()
+    db.sql("DELETE FROM span WHERE id = 1")
+    assert db.view("middle").rows() == [(two, 3, [two, two], 3)]
+    db.verify().raise_if_different()

@@ -25,7 +25,7 @@ from everview.scalars.expressions import (
     WindowCall,
 )
 from everview.scalars.kinds import INTERVALS, YEAR_MONTH
-from everview.types import BOOLEAN, INTEGER, Schema
+from everview.types import BOOLEAN, INTEGER, TIME, Schema
 
 EPOCH = dt.date(1970, 1, 1).toordinal()
 
@@ -206,7 +206,12 @@ def _frame_of_call(call: WindowCall, place: int, keys: Sequence[Row]) -> list[in
         return _frame("range", None, 0 if call.order else None, place, keys)
     unit, start, end = call.frame.unit, call.frame.start, call.frame.end
     if unit == "range" and not (start in (None, 0) and end in (None, 0)):
-        frame = _range(start, end, place, keys, descending=call.order[0][1].lower().startswith("desc"))
+        by, way = call.order[0]
+        near: Sequence[Row] = keys
+        if by.type == TIME or by.type in INTERVALS:  # which are numbers, of what distances are numbers of, too
+            start, end = (edge.value if isinstance(edge, Literal) else edge for edge in (start, end))
+            near = [(_since_midnight(key) if isinstance(key, dt.time) else key,) for (key,) in keys]
+        frame = _range(start, end, place, near, descending=way.lower().startswith("desc"))
     else:
         frame = _frame(unit, start, end, place, keys)
     return _without(frame, call.frame.exclude if isinstance(call.frame, ExcludingFrame) else "", place, keys)
@@ -242,6 +247,10 @@ def _range(start: Any, end: Any, place: int, keys: Sequence[Row], *, descending:
             inside = low and (end is None or at <= _sortable(_away(key, end, descending), descending))
         rows += [i] if inside else []
     return rows
+
+
+def _since_midnight(time: dt.time) -> int:
+    return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000_000 + time.microsecond
 
 
 def _away(key: Any, distance: Any, descending: bool) -> Any:

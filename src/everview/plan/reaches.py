@@ -9,7 +9,7 @@ from everview.errors import TypeMismatch
 from everview.plan.typing import call, cast, common, is_integer, is_number, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import INTERVALS
-from everview.types import BIGINT, DATE, TIMESTAMP, TIMESTAMP_NTZ, Type
+from everview.types import BIGINT, DATE, DURATIONS, TIME, TIMESTAMP, TIMESTAMP_NTZ, YEAR_MONTH, Type
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ def reaches(key: Expression, start: Any, end: Any, *, descending: bool = False) 
     >>> print(reaches(Column(0, "n", INTEGER), -2, 0).low)
     try_add(CAST(n AS BIGINT), -2L)
     """
+    if key.type == TIME:  # beyond midnight there are microseconds, but no times
+        key, start, end = call("time_to_micros", key), _in_micros(start), _in_micros(end)
     low, high = (_moved(key, edge, descending) if is_distance(edge) else None for edge in (start, end))
     kinds = [e.type for e in (low, high) if e is not None]
     type_: Type | None = kinds[0] if kinds else key.type
@@ -47,12 +49,25 @@ def reaches(key: Expression, start: Any, end: Any, *, descending: bool = False) 
     return FrameReach(cast(key, type_), *(None if e is None else cast(e, type_) for e in (low, high)))
 
 
+def _in_micros(edge: Any) -> Any:
+    """The distance between two times of day as a number."""
+    if not is_distance(edge):
+        return edge
+    if not isinstance(edge, Literal) or edge.type not in DURATIONS:
+        raise TypeMismatch(
+            "there is no such distance of TIME", hint="give an interval, as in INTERVAL 1 HOUR PRECEDING"
+        )
+    return Literal(edge.value, BIGINT)
+
+
 def _moved(key: Expression, edge: Any, descending: bool) -> Expression:
     """The key so far away: before it in the order of the window if the distance is negative."""
     distance = edge if isinstance(edge, Literal) else literal(edge)
     if descending:
         distance = Literal(-distance.value, distance.type)
     if distance.type in INTERVALS:
+        if (key.type == YEAR_MONTH) == (distance.type == YEAR_MONTH) and key.type in INTERVALS:
+            return call("add", key, distance)
         if key.type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
             raise TypeMismatch(f"there is no interval of {key.type}", hint="give a number, as in 3 PRECEDING")
         return call("add", key, distance)

@@ -133,11 +133,11 @@ def _is_entries(was: Type, now: MapType) -> bool:
 def _as_maps(entries: Any, type_: MapType) -> Any:
     """Lists of entries as maps."""
     lengths = pc.list_value_length(entries).fill_null(0).to_numpy(zero_copy_only=False)
-    ends = np.cumsum([0, *lengths]).astype(np.int32)
+    ends: Any = pa.array(np.cumsum([0, *lengths]).astype(np.int32))
     inner = entries.flatten()
     arrow: Any = type_.arrow
     key, value = pc.struct_field(inner, [0]), pc.struct_field(inner, [1])
-    return pa.MapArray.from_arrays(pa.array(ends), key, value, type=arrow, mask=entries.is_null())
+    return pa.MapArray.from_arrays(ends, key, value, type=arrow, mask=entries.is_null())
 
 
 def _by_name(schema: Schema) -> dict[str, Field]:

@@ -55,7 +55,8 @@ def _from_csv(out: Kind, a: Value, schema: Value, options: Value | None = None) 
     for place, field in enumerate(out):
         texts = pa.array([row[place] if row is not None and place < len(row) else None for row in cells], pa.string())
         columns.append(_typed(texts, type_of_arrow(field.type)))
-        failed |= pc.and_(columns[-1].is_null(), texts.is_valid()).to_numpy(zero_copy_only=False)
+        unread: Any = pc.and_(columns[-1].is_null(), texts.is_valid())
+        failed |= unread.to_numpy(zero_copy_only=False)
     mask: Any = pa.array([line is None for line in lines], pa.bool_())
     made = pa.StructArray.from_arrays(columns, fields=list(out), mask=mask)
     return Checked(made, failed, "it is no line of the schema") if form.strict and failed.any() else made

@@ -58,10 +58,10 @@ _MOMENTS: Final[dict[Type, tuple[dt.date, str]]] = {
 
 def _fixed(before: bytes, words: Any, missing: Any) -> Value:
     """Words of one length, each after the same bytes."""
-    rows = np.empty((len(words), len(before) + words.itemsize), np.uint8)
+    rows: Any = np.empty((len(words), len(before) + words.itemsize), np.uint8)
     rows[:, : len(before)] = np.frombuffer(before, np.uint8)
     rows[:, len(before) :] = np.ascontiguousarray(words).view(np.uint8).reshape(len(words), words.itemsize)
-    ends = np.arange(len(words) + 1, dtype=np.int32) * rows.shape[1]
+    ends: Any = np.arange(len(words) + 1, dtype=np.int32) * rows.shape[1]
     made = pa.Array.from_buffers(_BYTES, len(words), [None, pa.py_buffer(ends), pa.py_buffer(rows)])
     return made if missing is None else pc.if_else(pa.array(~missing), made, pa.scalar(None, _BYTES))
 

@@ -96,10 +96,10 @@ def _options(name: str, given: Arguments) -> TextOptions:
             hint = f"{name} has no option {shown(str(option))}; it has {', '.join(_OPTIONS[name])}"
             raise mismatch(name, (written.type,), hint)
         read[known[str(option).lower()]] = _checked(name, known[str(option).lower()], str(value), written)
-    formats = [read.pop(option, None) for option in _FORMATS]
+    timestamps, dates = (read.pop(option, None) for option in _FORMATS)
     if "delimiter" in read:
         read["sep"] = read.pop("delimiter")
-    return TextOptions(*formats, tuple(sorted(read.items())))
+    return TextOptions(timestamps, dates, tuple(sorted(read.items())))
 
 
 def _checked(name: str, option: str, value: str, written: Expression) -> str:

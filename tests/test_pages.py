@@ -11,7 +11,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 
 
-@pytest.mark.parametrize("name", ["clauses", "layers"])
+@pytest.mark.parametrize("name", ["catalyst", "clauses", "layers"])
 def test_a_generated_page_is_current(name: str) -> None:
     script = _loaded(name)
     assert script.PAGE.read_text() == script.page(), f"run .venv/bin/python scripts/{name}.py --write"

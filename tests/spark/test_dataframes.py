@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from documented import run_page
 from everview.errors import DataFrameError, EverviewError, PipelineError
 from everview.spark import Pipeline
 from spark.frames import by_pipeline, by_spark
@@ -248,3 +249,7 @@ def test_what_is_no_definition(spark: SparkSession, tmp_path: Path) -> None:
                 p.define("v", t.select("id"))
         finally:
             spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_the_guide(spark: SparkSession, tmp_path: Path) -> None:
+    run_page("how-to/dataframes.md", spark=spark, checkpoint=tmp_path)

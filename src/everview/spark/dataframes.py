@@ -167,7 +167,13 @@ def _text(value: Any) -> str:
 def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
     """The rows of a relation that is part of a definition, and one more than there may be."""
     frame = _frame_of(spark, leaf).limit(MOST_CONSTANTS + 1)
-    table = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
+    from pyspark.errors import PySparkException
+
+    try:
+        table = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
+    except PySparkException as error:
+        hint = "make it a source: p.source(name, frame), and write p.frame(name) in its place"
+        raise DataFrameError(f"the rows of a constant cannot be read: {error}", hint=hint) from error
     columns = [column.to_pylist() for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else []
 

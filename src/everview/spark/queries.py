@@ -5,7 +5,6 @@ Views written in SQL can be computed again by plain Spark SQL.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -311,7 +310,7 @@ class Queries:
                 self._streams[CLOCK] = self._circuit.source(CLOCK, CLOCK_SCHEMA)
             stream = self._streams[name] = self._lowering.of(optimized).under(plan.schema)
             stream.sink(name)
-        self._views[name] = dataclasses.replace(written, stream=stream)
+        self._views[name] = replace(written, stream=stream)
 
     # -- what the epoch before left
 

@@ -147,6 +147,8 @@ def _percentile(name: str) -> AggregateHandler:
         if name != "percentile_approx" and not is_number(value.type):
             value = implicit(value, DOUBLE, name)
         order: Order = ((value, "desc nulls last"),) if given.node.fields.get("reverse") else ()
+        while isinstance(share, Cast):
+            share = share.argument
         shares = share.arguments if isinstance(share, ScalarCall) and share.function == "array" else (share,)
         each = [given.made(name, value, Literal(_share(one, given), DOUBLE), order=order) for one in shares]
         if not isinstance(share.type, Array):
@@ -173,8 +175,9 @@ def _median(given: AggregateNode) -> Expression:
 
 
 def _mode(given: AggregateNode) -> Expression:
-    given.reader.reading.arbitrary = True  # of several that are as frequent
-    return given.made("mode", given.values()[0])
+    value, reverse = given.values()[0], given.node.fields.get("reverseOpt")
+    given.reader.reading.arbitrary |= reverse is None  # of several that are as frequent
+    return given.made("mode", value, order=((value, "desc nulls last"),) if reverse is False else ())
 
 
 def _formula(name: str) -> AggregateHandler:

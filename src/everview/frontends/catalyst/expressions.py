@@ -23,7 +23,7 @@ from everview.scalars.expressions import (
     Outer,
 )
 from everview.scalars.session_zone import today
-from everview.types import BIGINT, INTEGER, TIME, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
+from everview.types import BIGINT, BINARY, INTEGER, TIME, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
 
 # -- columns
 
@@ -63,20 +63,27 @@ def _same(node: CatalystNode, reader: ExpressionReader) -> Expression:
 
 @reads("With")
 def _with(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    """An expression that reads others, which stand in it once, several times."""
-    for shared in node.all("defs"):
-        reader.reading.shared[_shared_id(shared)] = shared.at("child")
-    return reader.read(node.at("child"))
+    """An expression that reads another, which stands in it once, several times; JSON does not say which of several."""
+    definitions = node.all("defs")
+    if len(definitions) != 1:
+        raise reader.reading.refused(node, "several common expressions cannot be read", "write them out")
+    shared = reader.reading.shared
+    shared.append(definitions[0].children[0])
+    try:
+        return reader.read(node.at("child"))
+    finally:
+        shared.pop()
 
 
 @reads("CommonExpressionRef")
 def _shared(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    return reader.read(reader.reading.shared[_shared_id(node)])
+    return reader.read(reader.reading.shared[-1])
 
 
-def _shared_id(node: CatalystNode) -> int:
-    said = node.fields["id"]
-    return int(said["id"] if isinstance(said, dict) else said)
+@reads("NullIfResult")
+def _null_if(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    test, value = reader.all(node.children)
+    return call("if", test, Literal(None, value.type), value)
 
 
 # -- casts
@@ -97,20 +104,22 @@ def tried(node: CatalystNode, reader: ExpressionReader) -> bool:
     return reader.reading.answer(node, "mode") == "TRY"
 
 
-@reads("TryAdd", "TrySubtract", "TryMultiply", "TryDivide", "TryMod", "TryEval")
+@reads("TryAdd", "TrySubtract", "TryMultiply", "TryDivide", "TryMod")
 def _try(node: CatalystNode, reader: ExpressionReader) -> Expression:
     """NULL where the same operation would raise; what Spark replaces it by has its arguments with their casts."""
-    operation = node.at("replacement") if "replacement" in node.fields else node.children[0]
+    operation = node.at("replacement")
     while operation.kind == "TryEval":
         operation = operation.children[0]
-    made = reader.read(operation)
-    tried_name = f"try_{made.function}" if isinstance(made, Call) else ""
-    if not isinstance(made, Call) or tried_name not in _TRIED:
-        return made
-    return call(tried_name, *reader.all(arguments(operation)))
+    return call(_TRIED[node.kind], *reader.all(operation.children))
 
 
-_TRIED = ("try_add", "try_subtract", "try_multiply", "try_divide", "try_modulo")
+_TRIED = {
+    "TryAdd": "try_add",
+    "TrySubtract": "try_subtract",
+    "TryMultiply": "try_multiply",
+    "TryDivide": "try_divide",
+    "TryMod": "try_modulo",
+}
 
 
 # -- logic
@@ -163,6 +172,15 @@ def _is_there(value: Expression) -> Expression:
     if value.type.sql not in ("FLOAT", "DOUBLE"):
         return there
     return call("and", there, call("not", call("is_nan", value)))
+
+
+@reads("RaiseError")
+def _raised(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    """An error with a message, which Spark has among the parameters of the error's class."""
+    parameters = node.children[-1]
+    if parameters.kind != "CreateMap" or len(parameters.children) != 2:
+        raise reader.reading.refused(node, "an error with several parameters cannot be read", "give it a message")
+    return call("raise_error", reader.read(parameters.children[1]))
 
 
 @reads("Like", "ILike")
@@ -272,6 +290,13 @@ def _moment(node: CatalystNode, reader: ExpressionReader) -> Expression:
     return as_spark_has_it(made, type_of_json(node.fields.get("dataType", "timestamp")))
 
 
+@reads("MakeTimestamp")
+def _made_moment(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    local = "_ntz" if node.fields.get("dataType") == "timestamp_ntz" else ""
+    tried_ = "" if node.fields.get("failOnError", True) else "try_"
+    return call(f"{tried_}make_timestamp{local}", *reader.all(node.children))
+
+
 @reads("ParseToDate")
 def _date(node: CatalystNode, reader: ExpressionReader) -> Expression:
     return call("to_date" if node.fields.get("ansiEnabled", True) else "try_to_date", *reader.all(node.children))
@@ -327,3 +352,20 @@ def _variant(node: CatalystNode, reader: ExpressionReader) -> Expression:
     return call(
         "parse_json" if node.fields.get("failOnError", True) else "try_parse_json", reader.read(arguments(node)[0])
     )
+
+
+@reads("VariantSet", "VariantInsert", "VariantArrayAppend")
+def _variant_changed(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    name = {"VariantSet": "variant_set", "VariantInsert": "variant_insert"}.get(node.kind, "variant_array_append")
+    return call(name if node.fields.get("failOnError", True) else f"try_{name}", *reader.all(node.children))
+
+
+@reads("IsValidUTF8", "MakeValidUTF8", "ValidateUTF8", "TryValidateUTF8")
+def _utf8(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    """Whether bytes are text; Spark casts them to text first, which here is always valid."""
+    (text,) = arguments(node)
+    inner = text.children[0] if text.kind == "Cast" else text
+    value = reader.read(inner)
+    names = {"IsValidUTF8": "is_valid_utf8", "MakeValidUTF8": "make_valid_utf8", "ValidateUTF8": "validate_utf8"}
+    name = names.get(node.kind, "try_validate_utf8")
+    return call(name, value if value.type == BINARY else reader.read(text))

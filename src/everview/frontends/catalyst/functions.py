@@ -23,7 +23,8 @@ LessThanOrEqual less_equal, In in, IsNull is_null, IsNotNull is_not_null, If if,
 Greatest greatest, Least least, NullIfZero nullifzero, ZeroIfNull zeroifnull,
 Ascii ascii, Base64 base64, UnBase64 unbase64, Base32 to_base32, UnBase32 from_base32, BitLength bit_length, Chr chr,
 Concat concat, ConcatWs concat_ws, Contains contains, StartsWith starts_with, EndsWith ends_with, Elt elt,
-Encode encode, Decode decode, FindInSet find_in_set, FormatNumber format_number, FormatString format_string, Hex hex,
+Encode encode, Decode decode,
+StringDecode decode, FindInSet find_in_set, FormatNumber format_number, FormatString format_string, Hex hex,
 Unhex unhex, InitCap initcap, JaroWinkler jaro_winkler_similarity, Left left, Right right, Length length,
 Levenshtein levenshtein, Lower lower, Upper upper, StringLPad lpad, StringRPad rpad, Luhncheck luhn_check, Mask mask,
 OctetLength octet_length, Overlay overlay, Quote quote, RLike rlike, RegExpCount regexp_count,
@@ -33,8 +34,7 @@ StringInstr instr, StringLocate locate, StringRepeat repeat, StringReplace repla
 StringSplit split, StringToMap str_to_map, StringTranslate translate, StringTrim trim, StringTrimBoth trim,
 StringTrimLeft ltrim, StringTrimRight rtrim, Substring substring, SubstringIndex substring_index, ToNumber to_number,
 TryToNumber try_to_number, ToCharacter to_char, ToBinary to_binary, TryToBinary try_to_binary,
-IsValidUTF8 is_valid_utf8, MakeValidUTF8 make_valid_utf8, ValidateUTF8 validate_utf8,
-TryValidateUTF8 try_validate_utf8, UrlEncode url_encode, UrlDecode url_decode, TryUrlDecode try_url_decode,
+UrlEncode url_encode, UrlDecode url_decode, TryUrlDecode try_url_decode,
 ParseUrl parse_url, TryParseUrl try_parse_url, Collation collation, TypeOf typeof,
 Crc32 crc32, Md5 md5, Sha1 sha1, Sha2 sha2, Hmac hmac, Murmur3Hash hash, XxHash64 xxhash64,
 AddMonths add_months, ConvertTimezone convert_timezone, CurrentTimeZone current_timezone, DateAdd date_add,
@@ -44,8 +44,9 @@ YearOfWeek yearofweek, Year year, Quarter quarter, Month month, MonthName monthn
 Second second, SecondWithFraction second_fraction, HoursOfTime hour, MinutesOfTime minute, SecondsOfTime second,
 FromUTCTimestamp from_utc_timestamp, ToUTCTimestamp to_utc_timestamp, FromUnixTime from_unixtime, LastDay last_day,
 NextDay next_day, MakeDate make_date, MakeDTInterval make_dt_interval, MakeYMInterval make_ym_interval,
-MakeInterval make_interval, TryMakeInterval try_make_interval, MakeTime make_time, MakeTimestamp make_timestamp,
-MakeTimestampNTZ make_timestamp_ntz, MonthsBetween months_between, MicrosToTimestamp timestamp_micros,
+MakeInterval make_interval, TryMakeInterval try_make_interval, MakeTime make_time,
+MakeTimestampNTZ make_timestamp_ntz, TimeBucket time_bucket,
+VariantStripNulls variant_strip_nulls, MonthsBetween months_between, MicrosToTimestamp timestamp_micros,
 MillisToTimestamp timestamp_millis, SecondsToTimestamp timestamp_seconds, UnixDate unix_date, UnixMicros unix_micros,
 UnixMillis unix_millis, UnixSeconds unix_seconds, UnixTimestamp unix_timestamp, ToUnixTimestamp unix_timestamp,
 TruncDate trunc, TruncTimestamp date_trunc, WindowTime window_time, ToTime to_time, TimeDiff time_diff,
@@ -89,6 +90,7 @@ _SKETCH: Final = (
     "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
 )
 _SESSION: Final = "a view has the same answer in every session; give the value by F.lit"
+_FUNCTION: Final = "write it as a Python function: @ev.function makes it known, and p.sql calls it"
 # What to do instead of classes that are not read.
 LACKING: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -97,7 +99,5 @@ LACKING: Final[dict[str, str]] = {
     **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "SparkVersion", "CurrentPath"), _SESSION),
     **dict.fromkeys(("XmlToStructs", "StructsToXml", "SchemaOfXml"), "read XML before, where the source is made"),
     "SessionWindow": "group by F.window, or define the view by p.sql with SESSION",
-    "ScalaUDF": "write it as a Python function: @ev.function makes it known, and p.sql calls it",
-    "StaticInvoke": "write it as a Python function: @ev.function makes it known, and p.sql calls it",
-    "Invoke": "write it as a Python function: @ev.function makes it known, and p.sql calls it",
+    **dict.fromkeys(("PythonUDF", "PythonUDAF", "ScalaUDF", "StaticInvoke", "Invoke"), _FUNCTION),
 }

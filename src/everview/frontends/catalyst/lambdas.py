@@ -99,6 +99,14 @@ def _sorted(node: CatalystNode, reader: ExpressionReader) -> Expression:
 
 
 def _is_default(compare: CatalystNode) -> bool:
-    """Whether a function is the order that Spark takes where none is given: its variables are called left and right."""
-    names = [str(one.fields["name"]) for one in compare.children[1:]]
-    return names == ["left", "right"] and any(part.kind == "IsNull" for part in compare.walk())
+    """Whether a function is the order that Spark takes where none is given: NULL last, and else the less first."""
+    named = [str(one.fields["name"]) for one in compare.children[1:]]
+    parts = [str(part.fields.get("value") or part.kind) for part in compare.children[0].walk() if part.kind != _NAMED]
+    return named == ["left", "right"] and parts == _DEFAULT
+
+
+_NAMED = "NamedLambdaVariable"
+_DEFAULT = [
+    *("If", "And", "IsNull", "IsNull", "0", "If", "IsNull", "1", "If", "IsNull", "-1"),
+    *("If", "LessThan", "-1", "If", "GreaterThan", "1", "0"),
+]

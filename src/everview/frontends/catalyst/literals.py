@@ -50,7 +50,7 @@ def literal_of(text: str, type_: Type) -> Expression | None:
     """
     if isinstance(type_, Decimal):
         return Literal(decimal.Decimal(text), type_)
-    if type_ in (TIMESTAMP, TIMESTAMP_NTZ) and not text.lstrip("-").isdigit():
+    if type_ in (TIMESTAMP, TIMESTAMP_NTZ, TIME) and not text.lstrip("-").isdigit():
         return cast(Literal(text, STRING), type_)
     if type_ == TIMESTAMP:
         return Literal(_EPOCH + dt.timedelta(microseconds=int(text)), type_)

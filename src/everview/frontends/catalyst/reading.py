@@ -50,7 +50,7 @@ class CatalystReading:
     catalog: Readable
     answers: Mapping[str, Any] = field(default_factory=dict[str, Any])  # what JSON leaves out, by paths
     named: dict[int, FrameRows] = field(default_factory=dict[int, FrameRows])  # the relations of WITH
-    shared: dict[int, CatalystNode] = field(default_factory=dict[int, CatalystNode])  # common expressions
+    shared: list[CatalystNode] = field(default_factory=list[CatalystNode])  # what `With` shares, the innermost last
     failed: CatalystNode | None = None  # the innermost node that could not be read
     arbitrary: bool = False  # whether Spark may answer with any of several rows, and we with one of them
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from everview.database.fluent import query_of, read_query
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
+    from everview.database.runner import Runner
     from everview.database.verifying import verified
     from everview.frontends.edn.forms import form_of
     from everview.frontends.edn.reader import read
@@ -58,6 +59,7 @@ else:
     read_query = Later("everview.database.fluent", "read_query")
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
+    Runner = Later("everview.database.runner", "Runner")
     verified = Later("everview.database.verifying", "verified")
     form_of = Later("everview.frontends.edn.forms", "form_of")
     read = Later("everview.frontends.edn.reader", "read")
@@ -290,6 +292,21 @@ class Database:
     def poll(self, *names: str, limit: int | None = None) -> dict[str, Batch]:
         """Take in, as one tick, what has changed in attached sources, all or some; returns the change of every view."""
         return self._core.attached.poll(names, limit)
+
+    def run(self, *, every: float = 1.0, longest: float = 60.0, limit: int | None = None) -> Runner:
+        """Poll all attached sources in the background, each every so many seconds, until this is stopped or closed.
+
+        A source that fails is tried again after pauses that double up to the ``longest``, while the others go on. What
+        this returns tells the lag and the errors of each source; `Runner.stop` stops it.
+        """
+        with self._core.still:
+            self._core.access.ready()
+            self._core.access.require_open()
+            if self._core.runner is not None and self._core.runner.running:
+                raise DefinitionError("the database is running already", hint="stop that one first")
+            runner = self._core.runner = Runner(self._core, every, longest, limit)
+            runner.start()
+        return runner
 
     def detach(self, name: str) -> None:
         """Detach and close a source; the table fed by it stays unchanged until the source is attached again."""

@@ -84,7 +84,7 @@ def test_a_listener_that_raises_is_told_and_the_tick_counts(home: Path) -> None:
     arrive(home / "1.csv", "n\n1\n")
     with db.run(every=10.0) as runner:
         assert heard.wait(60)
-        until(lambda: runner.errors())
+        until(runner.errors)
         assert isinstance(runner.errors()["t"], ListenerError)
         assert db.table("t").rows() == [(1,)]
 

@@ -356,7 +356,8 @@ def calls() -> dict[str, Call]:
         "ev.connect": Call(
             _connect,
             (None,),
-            {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None},
+            {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None}
+            | {"read_only": False},
         ),
         "ev.col": _plain(ev.col, "n"),
         "ev.and_": _plain(ev.and_, ("n", "=", 1)),

@@ -17,7 +17,7 @@ from everview.database.transaction import filled
 from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.doors import doors, inside
-from everview.errors import DatalogError, DefinitionError, EdnError
+from everview.errors import DatalogError, DefinitionError, EdnError, StoreError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
@@ -108,6 +108,7 @@ class Database:
         were before.
         """
         reads, access = only_reads(text), self._core.access
+        reads = reads or access.read_only  # what changes anything is refused where it does
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
@@ -351,6 +352,20 @@ class Database:
         """How many changes of rows and of definitions there have been."""
         self._core.access.settle()
         return self._core.run.epoch
+
+    @property
+    def read_only(self) -> bool:
+        """Whether another process writes, and this one only reads."""
+        return self._core.access.read_only
+
+    def refresh(self) -> dict[str, Batch]:
+        """Move a database that only reads to the last epoch that the writer has committed.
+
+        Gives the change of every view that differs, and tells listeners; nothing if it is there already.
+        """
+        if self._core.follower is None:
+            raise StoreError("the database follows no writer", hint="open it with connect(path, read_only=True)")
+        return self._core.follower.refresh(self._core)
 
     def checkpoint(self) -> None:
         """Make all ticks so far durable."""

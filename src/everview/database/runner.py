@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EVERY: Final = 1.0  # seconds between two looks at a source
 LONGEST: Final = 60.0  # seconds between two tries of a source that fails
 PATIENCE: Final = 0.5  # seconds after which the runner looks whether sources have come or the database is closed
+WRITER: Final = "writer"  # under which a database that only reads follows the process that writes
 _NEVER: Final = float("inf")
 
 
@@ -105,13 +106,16 @@ class Runner(Closing):
 
     def _look_for_sources(self) -> None:
         """Begin with sources that were attached, and forget those that were detached."""
-        names = self._core.attached.names()
+        names = [*self._core.attached.names(), *([WRITER] if self._core.follower is not None else [])]
         now = monotonic()
         self._rhythms = {name: self._rhythms.get(name) or SourceRhythm(now) for name in names}
 
     def _poll(self, name: str, rhythm: SourceRhythm) -> None:
         try:
-            self._core.attached.poll((name,), self._limit)
+            if name == WRITER and self._core.follower is not None:
+                self._core.follower.refresh(self._core)
+            else:
+                self._core.attached.poll((name,), self._limit)
             rhythm.error = None
         except ListenerError as error:  # the tick counts
             rhythm.error = error

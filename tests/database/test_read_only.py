@@ -83,8 +83,8 @@ def test_a_reader_refuses_to_write(writer: Any, tmp_path: Path) -> None:
             lambda: db.sql("CREATE TABLE u (k BIGINT)"),
             lambda: db.apply({"t": [((1,), 1)]}),
             lambda: db.create_view("w", lambda of: of["t"]),
-            lambda: db.vacuum(),
-            lambda: db.advance(),
+            db.vacuum,
+            db.advance,
         ):
             with pytest.raises(StoreError, match="read only"):
                 change()
@@ -96,12 +96,15 @@ def test_a_reader_refuses_to_write(writer: Any, tmp_path: Path) -> None:
 def test_the_runner_follows_the_writer(writer: Any, tmp_path: Path) -> None:
     writer("CREATE TABLE t (k BIGINT)")
     writer("CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
-    with ev.connect(tmp_path / "s", read_only=True) as db, db.view("v").changes() as changes:
-        with db.run(every=0.01) as runner:
-            writer("INSERT INTO t VALUES (7)")
-            change, epoch = changes.next(60)
-            assert (dict(change), epoch) == ({(7,): 1}, 3)
-            assert runner.errors() == {}
+    with (
+        ev.connect(tmp_path / "s", read_only=True) as db,
+        db.view("v").changes() as changes,
+        db.run(every=0.01) as runner,
+    ):
+        writer("INSERT INTO t VALUES (7)")
+        change, epoch = changes.next(60)
+        assert (dict(change), epoch) == ({(7,): 1}, 3)
+        assert runner.errors() == {}
 
 
 def test_nothing_to_read(tmp_path: Path) -> None:

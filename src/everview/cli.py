@@ -208,13 +208,16 @@ def shell(
     directory: Annotated[Path | None, typer.Argument(help="Where the database is; without it, one in memory.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Run this script, and end.")] = None,
     command: Annotated[str | None, typer.Option("--command", "-c", help="Run these statements, and end.")] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Read beside a process that writes to the directory.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """SQL on a database, typed or from a script: a file, or standard input, which ends at its first error, with 1."""
     with _told():
         from everview.shell.running import run_shell
 
-        ended = run_shell(directory, file, command, as_json)
+        ended = run_shell(directory, file, command, objects=as_json, read_only=read_only)
     raise typer.Exit(ended)
 
 

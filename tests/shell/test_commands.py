@@ -38,6 +38,14 @@ def test_scripts_end_at_their_first_error(state: Path, tmp_path: Path) -> None:
     assert everview_("shell", "--nothing").exit_code == 2
 
 
+def test_a_shell_beside_a_writer(state: Path) -> None:
+    with ev.connect(state):
+        assert everview_("shell", state, "-c", "SELECT 1").exit_code == 1
+        read = everview_("shell", state, "--read-only", "--json", "-c", "SELECT count(*) AS n FROM t; DELETE FROM t")
+    assert (read.exit_code, json.loads(read.stdout)) == (1, {"n": 3})
+    assert "read only" in read.stderr
+
+
 def test_states_tell_what_they_hold(state: Path) -> None:
     rows = json.loads(everview_("state", "ls", state, "--json").stdout)
     assert rows == [

@@ -307,6 +307,17 @@ def _files(world: World) -> Callable[..., Any]:
     return call
 
 
+def _stopping(world: World) -> Callable[..., Any]:
+    def call(timeout: Any) -> None:
+        runner = world.db.run()
+        try:
+            runner.stop(timeout)
+        finally:
+            runner.stop()
+
+    return call
+
+
 def _lines(world: World) -> Callable[..., Any]:
     def call(stream: Any, *args: Any, **named: Any) -> None:
         with _closing(Lines(world.path(stream), *args, **named)) as made:
@@ -345,7 +356,8 @@ def calls() -> dict[str, Call]:
         "ev.connect": Call(
             _connect,
             (None,),
-            {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None},
+            {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None}
+            | {"read_only": False},
         ),
         "ev.col": _plain(ev.col, "n"),
         "ev.and_": _plain(ev.and_, ("n", "=", 1)),
@@ -417,6 +429,8 @@ def calls() -> dict[str, Call]:
         "db.detach": _db("detach", "outside"),
         "db.view": _db("view", "totals"),
         "db.table": _db("table", "t"),
+        "db.run": Call(lambda w: lambda **given: w.db.run(**given).stop(), (), {"every": 1, "longest": 2, "limit": 3}),
+        "runner.stop": Call(_stopping, (1.0,)),
         "db.explain": _db("explain", "totals", profile=False),
         "db.verify": _db("verify", "totals"),
         "db.create_table": _db("create_table", "new", "a INT", key="a", defaults={"a": 1}, if_not_exists=False),

@@ -6,6 +6,7 @@ cut short, or completes it if it counts already: `Access.ready` sees to that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Lock, current_thread
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,23 @@ class Access:
         self.open: OpenTransaction | None = None  # the transaction under way
         self.tentative: Tentative | None = None  # definitions that count only if what follows them does
         self.closed = False
+        self.read_only = False  # whether another process writes, which this one follows
+        self.unfinished: Callable[[], None] | None = None  # a move to another epoch that has begun
+
+    def show(self, run: Embedded) -> None:
+        """Use another run from now on, which the database shows."""
+        self._run = run
+
+    def finish(self) -> None:
+        """Complete a move to another epoch, if one has begun."""
+        if self.unfinished is not None:
+            self.unfinished()
+            self.unfinished = None
 
     def ready(self) -> None:
         """Finish, with the lock held, what an exception has cut short, and wait for other threads' transactions."""
+        if self.unfinished is not None:
+            self.finish()
         if self._made != forks():
             self.require_same_process()
         if self._run.ending is not None:
@@ -48,6 +63,8 @@ class Access:
 
     def ready_to_write(self) -> None:
         """Do as `ready`, and wait for room in every queue that blocks writers; a thread that is writing may go on."""
+        if self.read_only:
+            raise StoreError("the database is open to read only", hint="connect without read_only to change it")
         under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
         if not under_way and not self.turns.gates and self._made == forks():
             return  # as is nearly always so
@@ -59,6 +76,7 @@ class Access:
         """Finish what an exception has cut short, even while a transaction is open."""
         with self.turns:
             self.require_same_process()
+            self.finish()
             self._run.recover()
 
     def require_same_process(self) -> None:

@@ -82,6 +82,10 @@ class Attached:
         """The sources that are not kept, by name."""
         return self.pipeline.sources if self.pulls else {}
 
+    def names(self) -> list[str]:
+        """The names of all sources, whether they feed tables or are only read."""
+        return [*self._fed, *self.sources]
+
     @cached_property
     def pipeline(self) -> PullPipeline:
         """The views over sources that are not kept."""

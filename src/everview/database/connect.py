@@ -20,7 +20,7 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.database.frontends import read_sql
 from everview.database.rules import Ruleset
 from everview.doors import door
-from everview.errors import DefinitionError, EverviewError, ForeignState, UnknownName
+from everview.errors import DefinitionError, EverviewError, ForeignState, StoreError, UnknownName
 from everview.later import Later
 from everview.plan.catalog import StoredFunction
 from everview.runtimes.embedded import Embedded
@@ -29,8 +29,11 @@ from everview.scalars.session_zone import UTC, check_zone
 from everview.traces.store import Store
 
 if TYPE_CHECKING:
+    from everview.database.following import CommittedEpoch, Follower
     from everview.database.guards import guarded
 else:
+    CommittedEpoch = Later("everview.database.following", "CommittedEpoch")
+    Follower = Later("everview.database.following", "Follower")
     guarded = Later("everview.database.guards", "guarded")
 
 NEVER: Final = float("inf")
@@ -50,6 +53,7 @@ def connect(
     threads: int | None = None,
     clock: str = "told",
     timezone: str | None = None,
+    read_only: bool = False,
 ) -> Database:
     """A database, in memory or with its state in a directory, which is made if it does not exist.
 
@@ -70,8 +74,13 @@ def connect(
 
     ``timezone`` is the zone in which SQL reads timestamps that name none, and in which days begin and hours are
     counted; UTC by default. A directory keeps the zone that it was made with. Rows show timestamps in UTC in any case.
+
+    With ``read_only`` another process may write to the directory, and this one shows an epoch that it has committed,
+    until `Database.refresh` moves on to its last one; `Database.run` does that in the background.
     """
     check_kind(clock)
+    if read_only:
+        return _reader(path, views or {}, threads)
     if threads is not None:
         use_threads(threads)
     if durability not in MODES:
@@ -85,6 +94,41 @@ def connect(
     assembled = Assembled.of(catalog)
     run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
     return Database(Core(run, catalog, assembled, every=every, clock=clock))
+
+
+def _reader(path: str | Path | None, views: Mapping[str, Build], threads: int | None) -> Database:
+    """A database that only reads a directory, to which another process may write."""
+    if path is None or not Store.exists(path):
+        hint = "give the directory of a database that was made without read_only"
+        raise StoreError(f"there is no database to read at {path}", hint=hint)
+    if threads is not None:
+        use_threads(threads)
+    where = Path(path)
+    follower = Follower(where, partial(_last_epoch, where), partial(_committed, where, views))
+    first = follower.read()
+    core = Core(first.run, first.catalog, first.assembled)
+    core.follower, core.access.read_only = follower, True
+    return Database(core)
+
+
+def _last_epoch(path: Path) -> int:
+    with Store.attach(path) as state:
+        return state.epoch
+
+
+def _committed(path: Path, views: Mapping[str, Build]) -> CommittedEpoch:
+    """The last epoch of a directory, read whole: while it is read, its writer cannot vacuum it."""
+    with Store.attach(path) as state:
+        epoch, said = state.epoch, dict(state.manifest.meta)
+        if epoch == 0:
+            catalog = Catalog()
+            return CommittedEpoch(Embedded(Assembled.of(catalog).circuit, adopt=True), catalog, Assembled.of(catalog))
+        if DESCRIPTION not in said:
+            raise _foreign(path)
+        catalog = described(said[DESCRIPTION], views)
+        assembled = Assembled.of(catalog)
+        run = Embedded.attach(assembled.circuit, path, epoch, shards=said["shards"], tables=catalog.keys, adopt=True)
+        return CommittedEpoch(run, catalog, assembled)
 
 
 def _catalog(said: Mapping[str, Any] | None, views: Mapping[str, Build], timezone: str | None) -> Catalog:
@@ -147,11 +191,15 @@ def _description(path: str | Path) -> Mapping[str, Any] | None:
         if state.epoch == 0:
             return None
         if DESCRIPTION not in state.manifest.meta:
-            raise ForeignState(
-                f"{path} holds the state of a circuit or a pipeline, not of a database",
-                hint="open it with what it was made with, or give another directory",
-            )
+            raise _foreign(path)
         return dict(state.manifest.meta)
+
+
+def _foreign(path: str | Path) -> ForeignState:
+    return ForeignState(
+        f"{path} holds the state of a circuit or a pipeline, not of a database",
+        hint="open it with what it was made with, or give another directory",
+    )
 
 
 def _shards(path: str | Path | None, said: Mapping[str, Any] | None, shards: int | None) -> int:

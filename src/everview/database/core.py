@@ -33,6 +33,8 @@ from everview.runtimes.embedded import Embedded
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from everview.database.following import Follower
+    from everview.database.runner import Runner
     from everview.types import Schema
 
 
@@ -54,6 +56,8 @@ class Core:
         self.attached = Attached(self)
         self.files: dict[str, tuple[Schema, pa.Table]] = {}  # the rows of files that the statement at hand reads
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
+        self.follower: Follower | None = None  # of the process that writes, if this one only reads
+        self.runner: Runner | None = None  # that polls attached sources, if there is one
         self._ended = False
 
     @property
@@ -69,6 +73,8 @@ class Core:
                 raise TransactionError("a transaction is open", hint="close when it has ended")
             if self._ended:
                 return
+            if self.runner is not None:
+                self.runner.ask_to_stop()
             self.saving.cancel()
             self.access.closed = True
             with ExitStack() as closing:  # all of it, whatever one of them says

@@ -17,7 +17,7 @@ from everview.database.transaction import filled
 from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.doors import doors, inside
-from everview.errors import DatalogError, DefinitionError, EdnError
+from everview.errors import DatalogError, DefinitionError, EdnError, StoreError
 from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from everview.database.fluent import query_of, read_query
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
+    from everview.database.runner import Runner
     from everview.database.verifying import verified
     from everview.database.why import why, why_not
     from everview.frontends.edn.forms import form_of
@@ -60,6 +61,7 @@ else:
     read_query = Later("everview.database.fluent", "read_query")
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
+    Runner = Later("everview.database.runner", "Runner")
     verified = Later("everview.database.verifying", "verified")
     why = Later("everview.database.why", "why")
     why_not = Later("everview.database.why", "why_not")
@@ -110,6 +112,7 @@ class Database:
         were before.
         """
         reads, access = only_reads(text), self._core.access
+        reads = reads or access.read_only  # what changes anything is refused where it does
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
@@ -300,6 +303,21 @@ class Database:
         """Take in, as one tick, what has changed in attached sources, all or some; returns the change of every view."""
         return self._core.attached.poll(names, limit)
 
+    def run(self, *, every: float = 1.0, longest: float = 60.0, limit: int | None = None) -> Runner:
+        """Poll all attached sources in the background, each every so many seconds, until this is stopped or closed.
+
+        A source that fails is tried again after pauses that double up to the ``longest``, while the others go on. What
+        this returns tells the lag and the errors of each source; `Runner.stop` stops it.
+        """
+        with self._core.still:
+            self._core.access.ready()
+            self._core.access.require_open()
+            if self._core.runner is not None and self._core.runner.running:
+                raise DefinitionError("the database is running already", hint="stop that one first")
+            runner = self._core.runner = Runner(self._core, every, longest, limit)
+            runner.start()
+        return runner
+
     def detach(self, name: str) -> None:
         """Detach and close a source; the table fed by it stays unchanged until the source is attached again."""
         self._core.attached.detach(name)
@@ -354,6 +372,20 @@ class Database:
         """How many changes of rows and of definitions there have been."""
         self._core.access.settle()
         return self._core.run.epoch
+
+    @property
+    def read_only(self) -> bool:
+        """Whether another process writes, and this one only reads."""
+        return self._core.access.read_only
+
+    def refresh(self) -> dict[str, Batch]:
+        """Move a database that only reads to the last epoch that the writer has committed.
+
+        Gives the change of every view that differs, and tells listeners; nothing if it is there already.
+        """
+        if self._core.follower is None:
+            raise StoreError("the database follows no writer", hint="open it with connect(path, read_only=True)")
+        return self._core.follower.refresh(self._core)
 
     def checkpoint(self) -> None:
         """Make all ticks so far durable."""

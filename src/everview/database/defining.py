@@ -49,9 +49,9 @@ class Definitions:
 
     def __init__(self, core: Core, catalog: Catalog, assembled: Assembled) -> None:
         self._core = core
-        self._take(catalog, assembled)
+        self.take(catalog, assembled)
 
-    def _take(self, catalog: Catalog, assembled: Assembled) -> None:
+    def take(self, catalog: Catalog, assembled: Assembled) -> None:
         """Use these definitions from now on. Repeating the call is harmless."""
         run = self._core.run
         self.catalog, self.assembled = catalog, assembled
@@ -257,7 +257,7 @@ class Definitions:
         kept = None if keeping is None else (known.circuit, keeping.keys)
 
         def turned() -> None:
-            self._take(catalog, assembled)
+            self.take(catalog, assembled)
             core.telling.note_turn(before or {})
 
         says = {DESCRIPTION: catalog.to_json()}

@@ -41,6 +41,8 @@ def scan_as_of(core: Core, name: str, when: int | dt.datetime) -> Plan | None:
 
 
 def _path(core: Core) -> Path | None:
+    if core.follower is not None:
+        return core.follower.path
     return None if core.run.durable is None else core.run.durable.store.path
 
 

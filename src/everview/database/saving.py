@@ -19,6 +19,10 @@ class Saving:
         self._run, self._access, self.every = run, access, every
         self._timer: Timer | None = None
 
+    def show(self, run: Embedded) -> None:
+        """Use another run from now on, which the database shows."""
+        self._run = run
+
     def checkpoint(self) -> None:
         """See `Database.checkpoint`."""
         with self._access.turns:

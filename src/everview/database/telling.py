@@ -78,6 +78,11 @@ class Telling:
         if changes:
             self.listeners.note(self._core.run.epoch, changes)
 
+    def note_epoch(self, changes: Mapping[str, Batch]) -> None:
+        """Note the changes to the epoch that is shown now; subscriptions to views of other columns end."""
+        self._dropped = True
+        self.listeners.note(self._core.run.epoch, changes)
+
     def tell_of_ends(self) -> None:
         """Tell the listeners of dropped views, once, that the view has ended."""
         if self._dropped:

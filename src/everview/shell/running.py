@@ -17,10 +17,12 @@ from everview.shell.session import Leave, Session
 INTERRUPTED = 130
 
 
-def run_shell(directory: Path | None, file: Path | None, command: str | None, objects: bool) -> int:
+def run_shell(
+    directory: Path | None, file: Path | None, command: str | None, *, objects: bool, read_only: bool = False
+) -> int:
     """Run the shell; the code that the process ends with."""
     text = command if command is not None else None if file is None else _read(file)
-    with connect(directory) as db:
+    with connect(directory, read_only=read_only) as db:
         session = Session(db, Console(highlight=False), Console(stderr=True, highlight=False), objects=objects)
         try:
             if text is None and is_terminal():

@@ -79,6 +79,8 @@ class Session:
         """Run one input; an error is printed, and leaves the database as it was."""
         began = perf_counter()
         try:
+            if self.db.read_only:
+                self.db.refresh()  # to the last epoch of the process that writes
             self._run(text)
         except EverviewError as error:
             self._show_error(error)

@@ -418,9 +418,13 @@ class Embedded(Epochs):
         shards: int = 1,
         as_is: bool = False,
         tables: Mapping[str, Table] | None = None,
+        adopt: bool = False,
     ) -> Self:
-        """The views as they were at an epoch, the last by default; to read only. A writer may be at work."""
-        run = cls(circuit, shards=shards, as_is=as_is, tables=tables)
+        """The views as they were at an epoch, the last by default; to read only. A writer may be at work.
+
+        ``adopt`` says whether the writer was opened with it.
+        """
+        run = cls(circuit, shards=shards, as_is=as_is, tables=tables, adopt=adopt)
         with Store.attach(path, epoch) as reader:
             check_plan(reader, run.program)
             restore(reader, run.state, run.dictionary)

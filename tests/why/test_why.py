@@ -52,6 +52,15 @@ VIEWS = {
     "SELECT a, b FROM r",
     "steps": "WITH RECURSIVE r(b, n) AS (SELECT a, 0 FROM edge WHERE a = 1 UNION SELECT e.b, n + 1 FROM r JOIN edge e "
     "ON r.b = e.a WHERE n < 4) SELECT b, min(n) AS n FROM r GROUP BY b",
+    "counted": "WITH RECURSIVE r(b, n) AS (SELECT a, 0 FROM edge WHERE a = 1 UNION ALL SELECT e.b, n + 1 FROM r JOIN "
+    "edge e ON r.b = e.a WHERE n < 3) SELECT b, count(*) AS n FROM r GROUP BY b",
+    "mixed": "WITH RECURSIVE r(a, b) AS (SELECT a, b FROM edge UNION SELECT r.a, s.b FROM r JOIN (WITH RECURSIVE q(a, b) "
+    "AS (SELECT a, b FROM edge WHERE a > b UNION SELECT q.a, e.b FROM q JOIN edge e ON q.b = e.a) SELECT a, b FROM q) s "
+    "ON r.b = s.a) SELECT a, b FROM r WHERE a = b",
+    "asof": "SELECT t.k, t.x, u.y FROM t ASOF JOIN u MATCH_CONDITION (t.x >= u.y) ON t.k = u.k",
+    "lateral_": "SELECT t.k, s.y FROM t, LATERAL (SELECT y FROM u WHERE u.k = t.k ORDER BY y LIMIT 1) s",
+    "compared": "SELECT k FROM t WHERE x > (SELECT avg(x) FROM t)",
+    "cubed": "SELECT g, x, count(*) AS n FROM t GROUP BY CUBE (g, x)",
     "over": "SELECT g, s FROM summed WHERE n > 1",
 }  # fmt: skip
 KEPT = ("summed", "over", "triangles", "steps")

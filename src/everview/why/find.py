@@ -48,6 +48,7 @@ Lookup = Callable[[Wanted], list[Entry]]
 Lookups = Mapping[str, Lookup]  # the rows of recursive relations, by name
 NO_LOOPS: Lookups = {}
 UNKNOWN = 1_000_000  # rows, of what nobody can say how many there are
+FEW = 20  # rows, for each of which partners are looked up
 SOME = 1_000  # rows, where values of some columns are known
 
 
@@ -234,36 +235,54 @@ class Finder:
         """The pairs of an inner join; the side with fewer rows leads."""
         keys = split(plan.condition, len(plan.left.schema)).keys
         left, right = _carried(keys, dict(left), dict(right))
-        side = int(self.estimate(plan.right, right) < self.estimate(plan.left, left))
-        if side == 0:
-            for row, w in self.find(plan.left, left, loops):
-                yield from ((row + other, w * v) for other, v in self.partners(plan, row, 0, right, loops))
-        else:
-            for row, w in self.find(plan.right, right, loops):
-                yield from ((other + row, w * v) for other, v in self.partners(plan, row, 1, left, loops))
+        sizes = self.estimate(plan.left, left), self.estimate(plan.right, right)
+        side = int(sizes[1] < sizes[0])
+        lead, own = ((plan.left, left), (plan.right, right))[side]
+        other, theirs = ((plan.right, right), (plan.left, left))[side]
+        leading = self.find(lead, own, loops)
+        columns = _columns(keys, side)
+        if len(leading) < FEW or columns is None or sizes[1 - side] > FEW * len(leading):
+            for row, w in leading:
+                found = self.partners(plan, row, side, theirs, loops)
+                yield from ((row + r if side == 0 else r + row, w * v) for r, v in found)
+            return
+        mine, beside = columns  # asking for every row would take longer than reading both sides
+        partners = Rows.of(self.find(other, theirs, loops)).by(beside)
+        pairs = [
+            (row + r if side == 0 else r + row, w * v)
+            for row, w in leading
+            for r, v in partners.get(tuple(row[c] for c in mine), ())
+        ]
+        assert plan.condition is not None, "keys stand in a condition"
+        yield from self.applied(Filter(Reference("pairs", plan.both), plan.condition), pairs) if pairs else ()
 
     def partners(self, plan: Join, row: Row, side: int, wanted: Wanted, loops: Lookups) -> list[Entry]:
         """The rows of the other side, with the wanted values, that meet the condition with a row of one side."""
+        known = self.required(plan, row, side, wanted)
+        if known is None:
+            return []
+        found = self.find(plan.inputs[1 - side], known, loops)
         condition = split(plan.condition, len(plan.left.schema))
-        own, other = (plan.left, plan.right) if side == 0 else (plan.right, plan.left)
-        known, decided = dict(wanted), condition.rest is None
-        for key in condition.keys:
-            mine, theirs = (key.left, key.right) if side == 0 else (key.right, key.left)
-            if not isinstance(theirs, Column):
-                decided = False
-                continue
-            value = self.value(mine, own, row)
-            if (value is None and not key.null_safe) or known.get(theirs.index, value) != value:
-                return []
-            known[theirs.index] = value
-        found = self.find(other, known, loops)
-        if decided:
+        if plan.condition is None or (
+            condition.rest is None and all(isinstance((k.right, k.left)[side], Column) for k in condition.keys)
+        ):
             return found
-        assert plan.condition is not None, "what is undecided has a condition"
         pairs = [(row + r if side == 0 else r + row, w) for r, w in found]
         met = self.applied(Filter(Reference("pairs", plan.both), plan.condition), pairs).weights
         width = len(plan.left.schema)
         return [(pair[width:] if side == 0 else pair[:width], w) for pair, w in met.items()]
+
+    def required(self, plan: Join, row: Row, side: int, wanted: Wanted) -> Wanted | None:
+        """The values that a partner of a row of one side must have, those wanted included; None if there is none."""
+        known = dict(wanted)
+        for key in split(plan.condition, len(plan.left.schema)).keys:
+            mine, theirs = (key.left, key.right) if side == 0 else (key.right, key.left)
+            value = self.value(mine, plan.inputs[side], row)
+            if value is None and not key.null_safe:
+                return None
+            if isinstance(theirs, Column) and known.setdefault(theirs.index, value) != value:
+                return None
+        return known
 
     def bindings(self, plan: Multiway, wanted: Wanted, loops: Lookups) -> Iterator[tuple[Row, int, tuple[Row, ...]]]:
         """The rows of a multiway join, each with its weight and the rows of the inputs that it is made of."""
@@ -334,6 +353,12 @@ def _plainly(expression: Column | Literal, row: Row) -> Any:
     if isinstance(expression, Column):
         return row[expression.index]
     return inside(expression.type, expression.value)
+
+
+def _columns(keys: Sequence[Key], side: int) -> tuple[list[int], list[int]] | None:
+    """The columns of one side and of the other that a condition wants equal; None if there are none."""
+    equal = [(k.left.index, k.right.index) for k in keys if isinstance(k.left, Column) and isinstance(k.right, Column)]
+    return ([pair[side] for pair in equal], [pair[1 - side] for pair in equal]) if equal else None
 
 
 def _carried(keys: Sequence[Key], left: dict[int, Any], right: dict[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from everview.plan.conditions import conjuncts
+from everview.plan.conditions import conjuncts, split
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -43,9 +43,8 @@ from everview.plan.tree import title
 from everview.scalars.expressions import AggregateCall, Column
 from everview.why.find import NO_LOOPS, Finder, Lookups
 from everview.why.push import Entry, Row, Wanted, outside, pushed
+from everview.why.telling import named, told
 from everview.why.tree import Why
-
-FOLDED = (Distinct, Union)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ class Reasons:
 
     def _made(self, question: Question, children: Iterable[Why], more: int = 0, note: str = "", ways: int = 0) -> Why:
         plan, below = question.plan, tuple(children)
-        if isinstance(plan, FOLDED) and len(below) == 1 and not (more or note or ways):
+        if _passes_on(plan) and len(below) == 1 and not (more or note or ways):
             return below[0]  # what only passes rows on needs no line of its own
         return Why(title(plan), outside(plan.schema, question.row), plan.schema.names, below, more, ways, note)
 
@@ -284,7 +283,9 @@ class Reasons:
             case Intersect(left, right):
                 return (yield from self._all(question, [(left, row), (right, row)]))
             case Except(left, right):
-                absent = Why(f"none: {title(right)}", None, note="the right side has no such row")
+                absent = Why(
+                    f"absent: {named(right)}", None, note=f"no row with {told(right.schema, dict(enumerate(row)))}"
+                )
                 below = yield replace(question, plan=left)
                 return self._made(question, (below, absent))
             case Recursive(_, body):
@@ -302,16 +303,27 @@ class Reasons:
             below = yield replace(question, plan=plan.left)
             partners = self._finder.partners(plan, row, 0, {}, loops)
             if plan.kind == "anti":
-                return self._made(question, (below, _absent(plan, plan.right)))
+                return self._made(question, (below, self._absent(plan, row, 0)))
             partner = yield replace(question, plan=plan.right, row=partners[0][0], most=1)
             return self._made(question, (below, partner), ways=len(partners) - 1)
         left, right = row[:width], row[width:]
         if plan.kind != "inner" and not self._meets(plan, left, right, question):
             padded_right = plan.kind == "left" or (plan.kind == "full" and self._has(question, plan.left, left))
-            kept, missing = (plan.left, plan.right) if padded_right else (plan.right, plan.left)
-            below = yield replace(question, plan=kept, row=left if padded_right else right)
-            return self._made(question, (below, _absent(plan, missing)), note=f"NULL for {title(missing)}")
+            side, own = (0, left) if padded_right else (1, right)
+            below = yield replace(question, plan=plan.inputs[side], row=own)
+            note = f"NULL for {named(plan.inputs[1 - side])}"
+            return self._made(question, (below, self._absent(plan, own, side)), note=note)
         return (yield from self._all(question, [(plan.left, left), (plan.right, right)]))
+
+    def _absent(self, plan: Join, row: Row, side: int) -> Why:
+        """What there is none of: a partner of a row of one side."""
+        missing = plan.inputs[1 - side]
+        known = self._finder.required(plan, row, side, {})
+        if known is None:
+            return Why(f"absent: {named(missing)}", None, note="NULL meets nothing")
+        rest = [str(part) for part in conjuncts(split(plan.condition, len(plan.left.schema)).rest)]
+        parts = [*([told(missing.schema, known)] if known else []), *rest]
+        return Why(f"absent: {named(missing)}", None, note=f"no row with {' and '.join(parts)}" if parts else "no row")
 
     def _meets(self, plan: Join, left: Row, right: Row, question: Question) -> bool:
         """Whether a row of an outer join is a pair, and not padded."""
@@ -328,8 +340,8 @@ class Reasons:
         mine, other = question.row[:width], question.row[width:]
         if plan.how == "left" and other[plan.at[1]] is None:
             below = yield replace(question, plan=left, row=mine)
-            absent = Why(f"none: {title(right)}", None, note="no row is in force at its time")
-            return self._made(question, (below, absent), note=f"NULL for {title(right)}")
+            absent = Why(f"absent: {named(right)}", None, note="no row is in force at its time")
+            return self._made(question, (below, absent), note=f"NULL for {named(right)}")
         return (yield from self._all(question, [(left, mine), (right, other)]))
 
     def _multiway(self, plan: Multiway, question: Question) -> Asking:
@@ -347,9 +359,13 @@ class Reasons:
         return (yield from self._ways(question, parts, count - len(shown)))
 
 
-def _absent(plan: Join, missing: Plan) -> Why:
-    condition = " and ".join(map(str, conjuncts(plan.condition)))
-    return Why(f"none: {title(missing)}", None, note=f"no row meets {condition}" if condition else "there is no row")
+def _passes_on(plan: Plan) -> bool:
+    """Whether a node only passes rows on, perhaps without some of their columns."""
+    if not isinstance(plan, Project):
+        return isinstance(plan, Distinct | Union)
+    columns = [e for e in plan.expressions_ if isinstance(e, Column)]
+    names = [plan.input.schema.names[column.index] for column in columns]
+    return len(columns) == len(plan.names) and tuple(names) == plan.schema.names
 
 
 def _answered(reasons: Reasons, first: Asking) -> Why:

@@ -107,7 +107,8 @@ class Absences:
         """A reason, with the rows of a plan that come nearest."""
         rows = list(near)
         names = plan.schema.names
-        shown = [Why(f"near: {named(plan)}", outside(plan.schema, r), names) for r in rows[: self._rows]]
+        label = f"near: {named(plan)}" if named(plan) != title(plan) else "near"
+        shown = [Why(label, outside(plan.schema, r), names) for r in rows[: self._rows]]
         return Why(title(asked.plan), None, (), (*shown, *more), max(len(rows) - self._rows, 0), note=note)
 
     # -- leaves
@@ -143,7 +144,7 @@ class Absences:
         if isinstance(plan, Filter):
             below = asked.wanted
         if below is None:
-            return self._said(asked, "a constant of the query differs from what was asked for", (), plan)
+            return self._said(asked, "constants or equal columns of the query rule out these values", (), plan)
         rows = [row for row, _ in self._find(asked, input_, below)]
         if not rows:
             return self._of(asked.of(input_, below))

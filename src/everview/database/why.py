@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from everview.database.core import Core
 
 
+LONGEST = 1e9  # seconds; more than that is forever
+
+
 def why(core: Core, view: str, row: Any, *, rows: int, seconds: float) -> Why:
     """See `Database.why`."""
     with _asking(core, view, row, rows, seconds) as (name, wanted, finder):
@@ -45,6 +48,7 @@ def why_not(core: Core, view: str, row: Any, *, rows: int, seconds: float) -> Wh
 @contextmanager
 def _asking(core: Core, view: str, row: Any, rows: int, seconds: float) -> Generator[tuple[str, Row, Finder]]:
     """The view's name, the row as explanations hold it, and a finder; what was interned meanwhile is forgotten."""
+    seconds = min(seconds, LONGEST)
     if rows < 1 or not seconds > 0:
         raise QueryError(
             f"an explanation of {rows} rows in {seconds:g} seconds", hint="give at least one row, and more than 0 s"

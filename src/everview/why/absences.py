@@ -38,7 +38,7 @@ from everview.plan.nodes import (
 )
 from everview.plan.tree import title
 from everview.why.find import NO_LOOPS, Finder, Lookups
-from everview.why.push import Entry, Row, Wanted, outside, pushed
+from everview.why.push import Entry, Row, Wanted, outside, pushed, same
 from everview.why.telling import named, told, value_told
 from everview.why.tree import Why
 
@@ -265,7 +265,7 @@ class Absences:
         """The first input of which no row goes with rows of those before it."""
         start: dict[int, Any] = {}
         for column, value in asked.wanted.items():
-            if start.setdefault(plan.select[column], value) != value:
+            if not same(start.setdefault(plan.select[column], value), value):
                 return self._said(asked, "one variable has two values", (), plan)
         bindings: list[tuple[dict[int, Any], tuple[Why, ...]]] = [(start, ())]
         for number in self._finder.order(plan, start):
@@ -292,13 +292,13 @@ def _unmet(plan: Join) -> str:
 
 
 def _alike(row: Row, wanted: Wanted) -> int:
-    return sum(row[c] == v for c, v in wanted.items())
+    return sum(same(row[c], v) for c, v in wanted.items())
 
 
 def _differs(plan: Plan, row: Row, wanted: Wanted) -> str:
     """Where a row differs from what is wanted, in words."""
     for column, value in wanted.items():
-        if row[column] != value:
+        if not same(row[column], value):
             field = plan.schema.fields[column]
             return f"{field.name} is {value_told(field.type, row[column])}, not {value_told(field.type, value)}"
     return "it is there"

@@ -42,7 +42,7 @@ from everview.plan.nodes import (
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import Column, Expression, Literal
 from everview.why.bounds import Budget
-from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, pushed
+from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, pushed, same
 
 Lookup = Callable[[Wanted], list[Entry]]
 Lookups = Mapping[str, Lookup]  # the rows of recursive relations, by name
@@ -280,7 +280,7 @@ class Finder:
             value = self.value(mine, plan.inputs[side], row)
             if value is None and not key.null_safe:
                 return None
-            if isinstance(theirs, Column) and known.setdefault(theirs.index, value) != value:
+            if isinstance(theirs, Column) and not same(known.setdefault(theirs.index, value), value):
                 return None
         return known
 
@@ -288,7 +288,7 @@ class Finder:
         """The rows of a multiway join, each with its weight and the rows of the inputs that it is made of."""
         start: dict[int, Any] = {}
         for column, value in wanted.items():
-            if start.setdefault(plan.select[column], value) != value:
+            if not same(start.setdefault(plan.select[column], value), value):
                 return
         joining: frozenset[int] = frozenset() if plan.null_safe else plan.shared
         if any(start.get(v, 0) is None for v in joining):
@@ -380,6 +380,6 @@ def _bound(
     for variable, value in zip(terms, row, strict=True):
         if variable is None:
             continue
-        if (variable in joining and value is None) or bound.setdefault(variable, value) != value:
+        if (variable in joining and value is None) or not same(bound.setdefault(variable, value), value):
             return None
     return bound

@@ -42,7 +42,7 @@ from everview.plan.nodes import (
 from everview.plan.tree import title
 from everview.scalars.expressions import AggregateCall, Column
 from everview.why.find import NO_LOOPS, Finder, Lookups
-from everview.why.push import Entry, Row, Wanted, outside, pushed
+from everview.why.push import Entry, Row, Wanted, outside, pushed, same
 from everview.why.telling import named, told
 from everview.why.tree import Why
 
@@ -214,7 +214,7 @@ class Reasons:
             (argument,) = call.arguments
             if not isinstance(argument, Column):
                 continue
-            if wanted.get(argument.index, value) != value:
+            if not same(wanted.get(argument.index, value), value):
                 continue
             for row, w in self._find(question, plan.input, {**wanted, argument.index: value}):
                 if (

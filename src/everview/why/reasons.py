@@ -40,11 +40,13 @@ from everview.plan.nodes import (
     closed,
 )
 from everview.plan.tree import title
-from everview.scalars.expressions import AggregateCall, Column
+from everview.scalars.expressions import AggregateCall, Column, Literal
 from everview.why.find import NO_LOOPS, Finder, Lookups
 from everview.why.push import Entry, Row, Wanted, outside, pushed, same
 from everview.why.telling import named, told
 from everview.why.tree import Why
+
+GONE = "the rows behind it are not kept any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ class Reasons:
 
     def _ways(self, question: Question, parts: Iterable[tuple[Plan, Row]], left: int) -> Asking:
         """The answer that is made of some derivations, with ``left`` others; where one is enough, those are no rows."""
-        made = yield from self._all(question, parts, left)
+        given = list(parts)
+        made = yield from self._all(question, given, left, "" if given else GONE)
         return replace(made, more=0, ways=left) if left and question.most == 1 else made
 
     def _find(self, question: Question, plan: Plan, wanted: Wanted) -> list[Entry]:
@@ -152,8 +155,10 @@ class Reasons:
         if known in self._told and name not in recursion.bags:
             return replace(made, again=True)
         self._told.add(known)
-        bag = name in recursion.bags
-        lookups = loop.lookups(around, None if bag else loop.round_of(name, question.row))
+        bag, came = name in recursion.bags, loop.round_of(name, question.row)
+        if came is None:
+            return replace(made, note=GONE)
+        lookups = loop.lookups(around, None if bag else came)
         most = question.most if bag else 1
         below = yield replace(question, plan=dict(recursion.bindings)[name], loops=lookups, most=most)
         return replace(made, children=(below,))
@@ -179,6 +184,9 @@ class Reasons:
     def _project(self, plan: Project, question: Question) -> Asking:
         wanted = pushed(plan, dict(enumerate(question.row)))
         assert wanted is not None, "the row is there"
+        if len(wanted) == len(plan.input.schema) and all(isinstance(e, Column | Literal) for e in plan.expressions_):
+            only = tuple(wanted[column] for column in range(len(wanted)))  # there is one, and so it is there
+            return (yield from self._all(question, [(plan.input, only)]))
         found = self._find(question, plan.input, wanted)
         made = [row for row, w in found if w > 0 and question.row in self._finder.applied(plan, [(row, w)]).weights]
         shown = made[: question.most]
@@ -199,7 +207,7 @@ class Reasons:
         for row in rows:
             below = yield replace(question, plan=plan.input, row=row, most=most)
             children.append(replace(below, note=first[row]) if row in first else below)
-        note = "no row is in the group" if not count else f"{count:,} rows" if count > 1 else ""
+        note = "no row is in the group" if not count else f"{count:,} different rows" if count > 1 else ""
         return self._made(question, children, max(count - len(rows), 0), note)
 
     def _group(self, plan: Aggregate, row: Row) -> Row:
@@ -304,6 +312,8 @@ class Reasons:
             partners = self._finder.partners(plan, row, 0, {}, loops)
             if plan.kind == "anti":
                 return self._made(question, (below, self._absent(plan, row, 0)))
+            if not partners:
+                return self._made(question, (below,), note=GONE)
             partner = yield replace(question, plan=plan.right, row=partners[0][0], most=1)
             return self._made(question, (below, partner), ways=len(partners) - 1)
         left, right = row[:width], row[width:]

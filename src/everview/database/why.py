@@ -7,18 +7,25 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from everview.codes import decode_rows, encode_rows
+from everview.codes import decode_rows, encode_rows, to_rows
 from everview.errors import NoSuchRow, QueryError, WrongArity, shown
 from everview.oracle.values import changed, inward
+from everview.plan.conditions import conjunction
 from everview.plan.node import Plan, walk
-from everview.plan.nodes import Recursive
+from everview.plan.nodes import Filter, Recursive
+from everview.plan.typing import call
 from everview.runtimes.embedded.lookup import LookedUp
+from everview.scalars.expressions import Literal
 from everview.types import Schema
 from everview.why import Absences, Budget, Finder, Reasons, Why
+from everview.why.find import NO_LOOPS
 from everview.why.push import Entry, Row, Wanted, outside
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+
+
+LONGEST = 1e9  # seconds; more than that is forever
 
 
 def why(core: Core, view: str, row: Any, *, rows: int, seconds: float) -> Why:
@@ -45,6 +52,7 @@ def why_not(core: Core, view: str, row: Any, *, rows: int, seconds: float) -> Wh
 @contextmanager
 def _asking(core: Core, view: str, row: Any, rows: int, seconds: float) -> Generator[tuple[str, Row, Finder]]:
     """The view's name, the row as explanations hold it, and a finder; what was interned meanwhile is forgotten."""
+    seconds = min(seconds, LONGEST)
     if rows < 1 or not seconds > 0:
         raise QueryError(
             f"an explanation of {rows} rows in {seconds:g} seconds", hint="give at least one row, and more than 0 s"
@@ -86,7 +94,7 @@ def _is_there(core: Core, finder: Finder, name: str, row: Row) -> bool:
     wanted = dict(enumerate(row))
     if finder.held.keeps(name):
         return any(w > 0 for _, w in finder.held.rows(name, wanted)[0])
-    return any(w > 0 for _, w in finder.find(core.catalog.views[name].optimized, wanted))
+    return any(w > 0 for _, w in finder.some(core.catalog.views[name].optimized, wanted, NO_LOOPS, 1)[0])
 
 
 def _as_given(core: Core, name: str, row: Row) -> str:
@@ -105,6 +113,17 @@ class Kept:
         values = dict(zip(wanted, _outside(schema, wanted), strict=True))
         entries, count = self._looked_up.rows(relation, values, most)
         return _inside(schema, entries), count
+
+    def answered(self, plan: Plan, wanted: Wanted, most: int) -> tuple[list[Entry], int] | None:
+        """Some rows of a plan with the wanted values, and how many there are; None if no query can say these."""
+        values = dict(zip(wanted, _outside(plan.schema, wanted), strict=True))
+        if any(isinstance(value, list | dict | tuple) for value in values.values()):
+            return None
+        equal = [call("null_safe_equal", plan.column(c), Literal(v, plan.schema.types[c])) for c, v in values.items()]
+        condition = conjunction(equal)
+        rows, weights = self._core.holdings.answered(plan if condition is None else Filter(plan, condition))
+        shown = to_rows(plan.schema, rows.slice(0, most))
+        return _inside(plan.schema, list(zip(shown, weights[:most].tolist(), strict=True))), rows.num_rows
 
     def keeps(self, relation: str) -> bool:
         """Whether the rows of a relation are held."""

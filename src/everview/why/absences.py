@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from everview.plan.conditions import conjuncts, split
+from everview.plan.conditions import conjuncts
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -37,9 +37,9 @@ from everview.plan.nodes import (
     closed,
 )
 from everview.plan.tree import title
-from everview.scalars.expressions import Column
 from everview.why.find import NO_LOOPS, Finder, Lookups
-from everview.why.push import Entry, Row, Wanted, outside, pushed
+from everview.why.push import Entry, Row, Wanted, outside, pushed, same
+from everview.why.telling import named, told, value_told
 from everview.why.tree import Why
 
 
@@ -78,13 +78,11 @@ class Absences:
             case Scan(relation, schema):
                 plan = self._finder.held.plan_of(relation)
                 if plan is None:
-                    return self._nearest(
-                        asked, f"{relation} has no row with {_told(schema.names, asked.wanted, schema)}"
-                    )
+                    return self._nearest(asked, f"{relation} has no row with {told(schema, asked.wanted)}")
                 below = self._of(Missing(plan, asked.wanted, NO_LOOPS))
                 return Why(f"not in view {self._finder.held.shown(relation)}", None, children=(below,))
             case Values(schema=schema):
-                return self._nearest(asked, f"the query writes no row with {_told(schema.names, asked.wanted, schema)}")
+                return self._nearest(asked, f"the query writes no row with {told(schema, asked.wanted)}")
             case Reference() as reference:
                 return self._reference(reference, asked)
             case (
@@ -109,7 +107,8 @@ class Absences:
         """A reason, with the rows of a plan that come nearest."""
         rows = list(near)
         names = plan.schema.names
-        shown = [Why(f"near: {title(plan)}", outside(plan.schema, r), names) for r in rows[: self._rows]]
+        label = f"near: {named(plan)}" if named(plan) != title(plan) else "near"
+        shown = [Why(label, outside(plan.schema, r), names) for r in rows[: self._rows]]
         return Why(title(asked.plan), None, (), (*shown, *more), max(len(rows) - self._rows, 0), note=note)
 
     # -- leaves
@@ -130,12 +129,12 @@ class Absences:
         return self._finder.some(asked.plan, wanted, asked.loops, self._rows)[0]
 
     def _reference(self, plan: Reference, asked: Missing) -> Why:
-        told = f"{plan.name} has no row with {_told(plan.schema.names, asked.wanted, plan.schema)}"
+        note = f"{plan.name} has no row with {told(plan.schema, asked.wanted)}"
         if plan.name in self._entered:
-            return Why(title(plan), None, note=told)
+            return Why(title(plan), None, note=note)
         self._entered.add(plan.name)
         (bound,) = [dict(r.bindings)[plan.name] for r in asked.within if plan.name in dict(r.bindings)][-1:]
-        return Why(title(plan), None, children=(self._of(asked.of(bound, asked.wanted)),), note=told)
+        return Why(title(plan), None, children=(self._of(asked.of(bound, asked.wanted)),), note=note)
 
     # -- one input
 
@@ -145,7 +144,7 @@ class Absences:
         if isinstance(plan, Filter):
             below = asked.wanted
         if below is None:
-            return self._said(asked, "a constant of the query differs from what was asked for", (), plan)
+            return self._said(asked, "constants or equal columns of the query rule out these values", (), plan)
         rows = [row for row, _ in self._find(asked, input_, below)]
         if not rows:
             return self._of(asked.of(input_, below))
@@ -240,7 +239,7 @@ class Absences:
                 return self._said(asked, _differs(plan, near[0], asked.wanted), near, plan)
         if plan.kind != "inner":
             return self._said(asked, "the row has no partner, so the other side is NULL", rows, lead)
-        partner = self._partner(plan, rows[0], side, theirs)
+        partner = self._finder.required(plan, rows[0], side, theirs)
         if partner is None:
             return self._said(asked, "NULL meets nothing", rows, lead)
         first = self._said(asked, _unmet(plan), rows, lead)
@@ -249,18 +248,6 @@ class Absences:
         below = self._of(asked.of(other, partner))
         return Why(first.node, None, (), (*first.children, below), first.more, note=first.note)
 
-    def _partner(self, plan: Join, row: Row, side: int, theirs: Wanted) -> Wanted | None:
-        """What a partner of a row must have; None if there can be none."""
-        own, known = (plan.left, plan.right)[side], dict(theirs)
-        for key in split(plan.condition, len(plan.left.schema)).keys:
-            mine, other = (key.left, key.right) if side == 0 else (key.right, key.left)
-            value = self._finder.value(mine, own, row)
-            if value is None and not key.null_safe:
-                return None
-            if isinstance(other, Column):
-                known[other.index] = value
-        return known
-
     def _half(self, plan: Join, asked: Missing) -> Why:
         rows = [row for row, _ in self._find(asked, plan.left, asked.wanted)]
         if not rows:
@@ -268,7 +255,7 @@ class Absences:
         if plan.kind == "anti":
             near = [r for row in rows for r, _ in self._finder.partners(plan, row, 0, {}, asked.loops)]
             return self._said(asked, "rows are there that must not be", near, plan.right)
-        partner = self._partner(plan, rows[0], 0, {})
+        partner = self._finder.required(plan, rows[0], 0, {})
         first = self._said(asked, _unmet(plan), rows, plan.left)
         if partner is None or self._find(asked, plan.right, partner):
             return first
@@ -278,7 +265,7 @@ class Absences:
         """The first input of which no row goes with rows of those before it."""
         start: dict[int, Any] = {}
         for column, value in asked.wanted.items():
-            if start.setdefault(plan.select[column], value) != value:
+            if not same(start.setdefault(plan.select[column], value), value):
                 return self._said(asked, "one variable has two values", (), plan)
         bindings: list[tuple[dict[int, Any], tuple[Why, ...]]] = [(start, ())]
         for number in self._finder.order(plan, start):
@@ -288,43 +275,30 @@ class Absences:
                 known = {c: bound[v] for c, v in enumerate(terms) if v is not None and v in bound}
                 for row, _ in self._find(asked, input_, known)[: self._rows]:
                     new = {**bound, **{v: row[c] for c, v in enumerate(terms) if v is not None}}
-                    made = Why(f"near: {title(input_)}", outside(input_.schema, row), input_.schema.names)
+                    made = Why(f"near: {named(input_)}", outside(input_.schema, row), input_.schema.names)
                     going.append((new, (*near, made)))
             if not going:
                 bound, near = bindings[0]
                 known = {c: bound[v] for c, v in enumerate(terms) if v is not None and v in bound}
                 below = self._of(asked.of(input_, known))
-                note = f"no row of {title(input_)} goes with the others"
+                note = f"no row of {named(input_)} goes with the others"
                 return Why(title(plan), None, (), (*near, below), max(len(bindings) - 1, 0), note=note)
             bindings = going
         return self._said(asked, "NULL meets nothing", (), plan)
 
 
 def _unmet(plan: Join) -> str:
-    told = " and ".join(map(str, conjuncts(plan.condition)))
-    return f"no partner meets {told}"
+    return f"no partner meets {' and '.join(map(str, conjuncts(plan.condition)))}"
 
 
 def _alike(row: Row, wanted: Wanted) -> int:
-    return sum(row[c] == v for c, v in wanted.items())
+    return sum(same(row[c], v) for c, v in wanted.items())
 
 
 def _differs(plan: Plan, row: Row, wanted: Wanted) -> str:
     """Where a row differs from what is wanted, in words."""
     for column, value in wanted.items():
-        if row[column] != value:
+        if not same(row[column], value):
             field = plan.schema.fields[column]
-            has, asked = outside(plan.schema, row)[column], _shown(field.type, value)
-            return f"{field.name} is {'NULL' if has is None else repr(has)}, not {asked}"
+            return f"{field.name} is {value_told(field.type, row[column])}, not {value_told(field.type, value)}"
     return "it is there"
-
-
-def _told(names: tuple[str, ...], wanted: Wanted, schema: Any) -> str:
-    told = [f"{names[c]} = {_shown(schema.types[c], v)}" for c, v in wanted.items()]
-    return " and ".join(told) if told else "any value"
-
-
-def _shown(type_: Any, value: Any) -> str:
-    from everview.types import Field, Schema
-
-    return "NULL" if value is None else repr(outside(Schema([Field("value", type_)]), (value,))[0])

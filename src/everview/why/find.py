@@ -42,12 +42,14 @@ from everview.plan.nodes import (
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import Column, Expression, Literal
 from everview.why.bounds import Budget
-from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, pushed
+from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, pushed, same
 
 Lookup = Callable[[Wanted], list[Entry]]
 Lookups = Mapping[str, Lookup]  # the rows of recursive relations, by name
 NO_LOOPS: Lookups = {}
 UNKNOWN = 1_000_000  # rows, of what nobody can say how many there are
+MANY = 20_000  # rows, that a query reads faster
+FEW = 20  # rows, for each of which partners are looked up
 SOME = 1_000  # rows, where values of some columns are known
 
 
@@ -72,6 +74,13 @@ class Holder(Protocol):
 
     def shown(self, relation: str) -> str:
         """The name by which people know a relation."""
+        ...
+
+    def answered(self, plan: Plan, wanted: Wanted, most: int) -> tuple[list[Entry], int] | None:
+        """Some rows of a plan with the wanted values, and how many there are, as a query gives them.
+
+        None if a value cannot be written in a query.
+        """
         ...
 
     def loop(self, plan: Recursive) -> Mapping[str, Callable[[Wanted], list[tuple[Row, int]]]] | None:
@@ -130,6 +139,10 @@ class Finder:
                 made = list(self.applied(plan, entries))
                 return made, len(made) if count == len(entries) else count
             case _:
+                many = not loops and self.estimate(plan, wanted) > MANY
+                made = self.held.answered(plan, wanted, most) if many else None
+                if made is not None:
+                    return made
                 found = self.find(plan, wanted, loops)
                 return found[:most], len(found)
 
@@ -234,42 +247,60 @@ class Finder:
         """The pairs of an inner join; the side with fewer rows leads."""
         keys = split(plan.condition, len(plan.left.schema)).keys
         left, right = _carried(keys, dict(left), dict(right))
-        side = int(self.estimate(plan.right, right) < self.estimate(plan.left, left))
-        if side == 0:
-            for row, w in self.find(plan.left, left, loops):
-                yield from ((row + other, w * v) for other, v in self.partners(plan, row, 0, right, loops))
-        else:
-            for row, w in self.find(plan.right, right, loops):
-                yield from ((other + row, w * v) for other, v in self.partners(plan, row, 1, left, loops))
+        sizes = self.estimate(plan.left, left), self.estimate(plan.right, right)
+        side = int(sizes[1] < sizes[0])
+        lead, own = ((plan.left, left), (plan.right, right))[side]
+        other, theirs = ((plan.right, right), (plan.left, left))[side]
+        leading = self.find(lead, own, loops)
+        columns = _columns(keys, side)
+        if len(leading) < FEW or columns is None or sizes[1 - side] > FEW * len(leading):
+            for row, w in leading:
+                found = self.partners(plan, row, side, theirs, loops)
+                yield from ((row + r if side == 0 else r + row, w * v) for r, v in found)
+            return
+        mine, beside = columns  # asking for every row would take longer than reading both sides
+        partners = Rows.of(self.find(other, theirs, loops)).by(beside)
+        pairs = [
+            (row + r if side == 0 else r + row, w * v)
+            for row, w in leading
+            for r, v in partners.get(tuple(row[c] for c in mine), ())
+        ]
+        assert plan.condition is not None, "keys stand in a condition"
+        yield from self.applied(Filter(Reference("pairs", plan.both), plan.condition), pairs) if pairs else ()
 
     def partners(self, plan: Join, row: Row, side: int, wanted: Wanted, loops: Lookups) -> list[Entry]:
         """The rows of the other side, with the wanted values, that meet the condition with a row of one side."""
+        known = self.required(plan, row, side, wanted)
+        if known is None:
+            return []
+        found = self.find(plan.inputs[1 - side], known, loops)
         condition = split(plan.condition, len(plan.left.schema))
-        own, other = (plan.left, plan.right) if side == 0 else (plan.right, plan.left)
-        known, decided = dict(wanted), condition.rest is None
-        for key in condition.keys:
-            mine, theirs = (key.left, key.right) if side == 0 else (key.right, key.left)
-            if not isinstance(theirs, Column):
-                decided = False
-                continue
-            value = self.value(mine, own, row)
-            if (value is None and not key.null_safe) or known.get(theirs.index, value) != value:
-                return []
-            known[theirs.index] = value
-        found = self.find(other, known, loops)
-        if decided:
+        if plan.condition is None or (
+            condition.rest is None and all(isinstance((k.right, k.left)[side], Column) for k in condition.keys)
+        ):
             return found
-        assert plan.condition is not None, "what is undecided has a condition"
         pairs = [(row + r if side == 0 else r + row, w) for r, w in found]
         met = self.applied(Filter(Reference("pairs", plan.both), plan.condition), pairs).weights
         width = len(plan.left.schema)
         return [(pair[width:] if side == 0 else pair[:width], w) for pair, w in met.items()]
 
+    def required(self, plan: Join, row: Row, side: int, wanted: Wanted) -> Wanted | None:
+        """The values that a partner of a row of one side must have, those wanted included; None if there is none."""
+        known = dict(wanted)
+        for key in split(plan.condition, len(plan.left.schema)).keys:
+            mine, theirs = (key.left, key.right) if side == 0 else (key.right, key.left)
+            value = self.value(mine, plan.inputs[side], row)
+            if value is None and not key.null_safe:
+                return None
+            if isinstance(theirs, Column) and not same(known.setdefault(theirs.index, value), value):
+                return None
+        return known
+
     def bindings(self, plan: Multiway, wanted: Wanted, loops: Lookups) -> Iterator[tuple[Row, int, tuple[Row, ...]]]:
         """The rows of a multiway join, each with its weight and the rows of the inputs that it is made of."""
         start: dict[int, Any] = {}
         for column, value in wanted.items():
-            if start.setdefault(plan.select[column], value) != value:
+            if not same(start.setdefault(plan.select[column], value), value):
                 return
         joining: frozenset[int] = frozenset() if plan.null_safe else plan.shared
         if any(start.get(v, 0) is None for v in joining):
@@ -336,6 +367,12 @@ def _plainly(expression: Column | Literal, row: Row) -> Any:
     return inside(expression.type, expression.value)
 
 
+def _columns(keys: Sequence[Key], side: int) -> tuple[list[int], list[int]] | None:
+    """The columns of one side and of the other that a condition wants equal; None if there are none."""
+    equal = [(k.left.index, k.right.index) for k in keys if isinstance(k.left, Column) and isinstance(k.right, Column)]
+    return ([pair[side] for pair in equal], [pair[1 - side] for pair in equal]) if equal else None
+
+
 def _carried(keys: Sequence[Key], left: dict[int, Any], right: dict[int, Any]) -> tuple[dict[int, Any], dict[int, Any]]:
     """What is known of one side of an inner join, known of the other, too, where columns must be equal."""
     for key in keys:
@@ -355,6 +392,6 @@ def _bound(
     for variable, value in zip(terms, row, strict=True):
         if variable is None:
             continue
-        if (variable in joining and value is None) or bound.setdefault(variable, value) != value:
+        if (variable in joining and value is None) or not same(bound.setdefault(variable, value), value):
             return None
     return bound

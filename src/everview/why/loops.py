@@ -26,8 +26,8 @@ class Loop(Protocol):
         """The lookups of a plan inside: those around the recursion, and its own of rows of rounds ``below``."""
         ...
 
-    def round_of(self, name: str, row: Row) -> int:
-        """The round in which a row comes."""
+    def round_of(self, name: str, row: Row) -> int | None:
+        """The round in which a row comes; None if it is not there."""
         ...
 
 
@@ -46,9 +46,8 @@ class Kept:
     def lookups(self, around: Lookups, below: int | None = None) -> Lookups:
         return {**around, **{name: partial(self._found, name, below) for name in self._ranked}}
 
-    def round_of(self, name: str, row: Row) -> int:
-        ((_, came),) = self._ranked[name](dict(enumerate(row)))
-        return came
+    def round_of(self, name: str, row: Row) -> int | None:
+        return next((came for _, came in self._ranked[name](dict(enumerate(row)))), None)
 
     def _found(self, name: str, below: int | None, wanted: Wanted) -> list[Entry]:
         ranked = self._ranked[name](wanted)
@@ -70,10 +69,10 @@ class Computed:
     def lookups(self, around: Lookups, below: int | None = None) -> Lookups:
         return {**around, **{name: partial(self._found, name, below) for name in self._plans}}
 
-    def round_of(self, name: str, row: Row) -> int:
+    def round_of(self, name: str, row: Row) -> int | None:
         goal = _goal(name, dict(enumerate(row)))
         self._solve(goal)
-        return self._came[goal][row]
+        return self._came[goal].get(row)
 
     def _found(self, name: str, below: int | None, wanted: Wanted) -> list[Entry]:
         goal = self._wider(_goal(name, wanted))

@@ -20,9 +20,14 @@ Entry = tuple[Row, int]
 Wanted = Mapping[int, Any]
 
 
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are the same; NaN, of which there is one object, is the same as itself."""
+    return a is b or a == b
+
+
 def agrees(row: Row, wanted: Wanted) -> bool:
     """Whether a row has the wanted values."""
-    return all(row[column] == value for column, value in wanted.items())
+    return all(same(row[column], value) for column, value in wanted.items())
 
 
 def pushed(plan: OverOne, wanted: Wanted) -> Wanted | None:
@@ -72,10 +77,10 @@ def _through(expressions: Iterable[Expression], wanted: Wanted) -> Wanted | None
         value = wanted[column]
         match expression:
             case Column(index):
-                if known.setdefault(index, value) != value:
+                if not same(known.setdefault(index, value), value):
                     return None
             case Literal(constant, type_):
-                if inside(type_, constant) != value:
+                if not same(inside(type_, constant), value):
                     return None
             case _:
                 pass
@@ -83,7 +88,7 @@ def _through(expressions: Iterable[Expression], wanted: Wanted) -> Wanted | None
 
 
 def _both(a: Wanted, b: Wanted) -> Wanted | None:
-    if any(column in a and a[column] != value for column, value in b.items()):
+    if any(column in a and not same(a[column], value) for column, value in b.items()):
         return None
     return {**a, **b}
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from everview.plan.conditions import conjuncts
+from everview.plan.conditions import conjuncts, split
 from everview.plan.node import Plan
 from everview.plan.nodes import (
     Aggregate,
@@ -40,12 +40,13 @@ from everview.plan.nodes import (
     closed,
 )
 from everview.plan.tree import title
-from everview.scalars.expressions import AggregateCall, Column
+from everview.scalars.expressions import AggregateCall, Column, Literal
 from everview.why.find import NO_LOOPS, Finder, Lookups
-from everview.why.push import Entry, Row, Wanted, outside, pushed
+from everview.why.push import Entry, Row, Wanted, outside, pushed, same
+from everview.why.telling import named, told
 from everview.why.tree import Why
 
-FOLDED = (Distinct, Union)
+GONE = "the rows behind it are not kept any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Reasons:
 
     def _made(self, question: Question, children: Iterable[Why], more: int = 0, note: str = "", ways: int = 0) -> Why:
         plan, below = question.plan, tuple(children)
-        if isinstance(plan, FOLDED) and len(below) == 1 and not (more or note or ways):
+        if _passes_on(plan) and len(below) == 1 and not (more or note or ways):
             return below[0]  # what only passes rows on needs no line of its own
         return Why(title(plan), outside(plan.schema, question.row), plan.schema.names, below, more, ways, note)
 
@@ -113,7 +114,8 @@ class Reasons:
 
     def _ways(self, question: Question, parts: Iterable[tuple[Plan, Row]], left: int) -> Asking:
         """The answer that is made of some derivations, with ``left`` others; where one is enough, those are no rows."""
-        made = yield from self._all(question, parts, left)
+        given = list(parts)
+        made = yield from self._all(question, given, left, "" if given else GONE)
         return replace(made, more=0, ways=left) if left and question.most == 1 else made
 
     def _find(self, question: Question, plan: Plan, wanted: Wanted) -> list[Entry]:
@@ -153,8 +155,10 @@ class Reasons:
         if known in self._told and name not in recursion.bags:
             return replace(made, again=True)
         self._told.add(known)
-        bag = name in recursion.bags
-        lookups = loop.lookups(around, None if bag else loop.round_of(name, question.row))
+        bag, came = name in recursion.bags, loop.round_of(name, question.row)
+        if came is None:
+            return replace(made, note=GONE)
+        lookups = loop.lookups(around, None if bag else came)
         most = question.most if bag else 1
         below = yield replace(question, plan=dict(recursion.bindings)[name], loops=lookups, most=most)
         return replace(made, children=(below,))
@@ -180,6 +184,9 @@ class Reasons:
     def _project(self, plan: Project, question: Question) -> Asking:
         wanted = pushed(plan, dict(enumerate(question.row)))
         assert wanted is not None, "the row is there"
+        if len(wanted) == len(plan.input.schema) and all(isinstance(e, Column | Literal) for e in plan.expressions_):
+            only = tuple(wanted[column] for column in range(len(wanted)))  # there is one, and so it is there
+            return (yield from self._all(question, [(plan.input, only)]))
         found = self._find(question, plan.input, wanted)
         made = [row for row, w in found if w > 0 and question.row in self._finder.applied(plan, [(row, w)]).weights]
         shown = made[: question.most]
@@ -200,7 +207,7 @@ class Reasons:
         for row in rows:
             below = yield replace(question, plan=plan.input, row=row, most=most)
             children.append(replace(below, note=first[row]) if row in first else below)
-        note = "no row is in the group" if not count else f"{count:,} rows" if count > 1 else ""
+        note = "no row is in the group" if not count else f"{count:,} different rows" if count > 1 else ""
         return self._made(question, children, max(count - len(rows), 0), note)
 
     def _group(self, plan: Aggregate, row: Row) -> Row:
@@ -215,7 +222,7 @@ class Reasons:
             (argument,) = call.arguments
             if not isinstance(argument, Column):
                 continue
-            if wanted.get(argument.index, value) != value:
+            if not same(wanted.get(argument.index, value), value):
                 continue
             for row, w in self._find(question, plan.input, {**wanted, argument.index: value}):
                 if (
@@ -284,7 +291,9 @@ class Reasons:
             case Intersect(left, right):
                 return (yield from self._all(question, [(left, row), (right, row)]))
             case Except(left, right):
-                absent = Why(f"none: {title(right)}", None, note="the right side has no such row")
+                absent = Why(
+                    f"absent: {named(right)}", None, note=f"no row with {told(right.schema, dict(enumerate(row)))}"
+                )
                 below = yield replace(question, plan=left)
                 return self._made(question, (below, absent))
             case Recursive(_, body):
@@ -302,16 +311,29 @@ class Reasons:
             below = yield replace(question, plan=plan.left)
             partners = self._finder.partners(plan, row, 0, {}, loops)
             if plan.kind == "anti":
-                return self._made(question, (below, _absent(plan, plan.right)))
+                return self._made(question, (below, self._absent(plan, row, 0)))
+            if not partners:
+                return self._made(question, (below,), note=GONE)
             partner = yield replace(question, plan=plan.right, row=partners[0][0], most=1)
             return self._made(question, (below, partner), ways=len(partners) - 1)
         left, right = row[:width], row[width:]
         if plan.kind != "inner" and not self._meets(plan, left, right, question):
             padded_right = plan.kind == "left" or (plan.kind == "full" and self._has(question, plan.left, left))
-            kept, missing = (plan.left, plan.right) if padded_right else (plan.right, plan.left)
-            below = yield replace(question, plan=kept, row=left if padded_right else right)
-            return self._made(question, (below, _absent(plan, missing)), note=f"NULL for {title(missing)}")
+            side, own = (0, left) if padded_right else (1, right)
+            below = yield replace(question, plan=plan.inputs[side], row=own)
+            note = f"NULL for {named(plan.inputs[1 - side])}"
+            return self._made(question, (below, self._absent(plan, own, side)), note=note)
         return (yield from self._all(question, [(plan.left, left), (plan.right, right)]))
+
+    def _absent(self, plan: Join, row: Row, side: int) -> Why:
+        """What there is none of: a partner of a row of one side."""
+        missing = plan.inputs[1 - side]
+        known = self._finder.required(plan, row, side, {})
+        if known is None:
+            return Why(f"absent: {named(missing)}", None, note="NULL meets nothing")
+        rest = [str(part) for part in conjuncts(split(plan.condition, len(plan.left.schema)).rest)]
+        parts = [*([told(missing.schema, known)] if known else []), *rest]
+        return Why(f"absent: {named(missing)}", None, note=f"no row with {' and '.join(parts)}" if parts else "no row")
 
     def _meets(self, plan: Join, left: Row, right: Row, question: Question) -> bool:
         """Whether a row of an outer join is a pair, and not padded."""
@@ -328,8 +350,8 @@ class Reasons:
         mine, other = question.row[:width], question.row[width:]
         if plan.how == "left" and other[plan.at[1]] is None:
             below = yield replace(question, plan=left, row=mine)
-            absent = Why(f"none: {title(right)}", None, note="no row is in force at its time")
-            return self._made(question, (below, absent), note=f"NULL for {title(right)}")
+            absent = Why(f"absent: {named(right)}", None, note="no row is in force at its time")
+            return self._made(question, (below, absent), note=f"NULL for {named(right)}")
         return (yield from self._all(question, [(left, mine), (right, other)]))
 
     def _multiway(self, plan: Multiway, question: Question) -> Asking:
@@ -347,9 +369,13 @@ class Reasons:
         return (yield from self._ways(question, parts, count - len(shown)))
 
 
-def _absent(plan: Join, missing: Plan) -> Why:
-    condition = " and ".join(map(str, conjuncts(plan.condition)))
-    return Why(f"none: {title(missing)}", None, note=f"no row meets {condition}" if condition else "there is no row")
+def _passes_on(plan: Plan) -> bool:
+    """Whether a node only passes rows on, perhaps without some of their columns."""
+    if not isinstance(plan, Project):
+        return isinstance(plan, Distinct | Union)
+    columns = [e for e in plan.expressions_ if isinstance(e, Column)]
+    names = [plan.input.schema.names[column.index] for column in columns]
+    return len(columns) == len(plan.names) and tuple(names) == plan.schema.names
 
 
 def _answered(reasons: Reasons, first: Asking) -> Why:

@@ -26,7 +26,7 @@ from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarFo
 from everview.frontends.edn.parse import parse_query
 from everview.frontends.edn.plans import named_plan
 from everview.frontends.edn.pulling import without_gaps
-from everview.frontends.edn.query import EdnQuery, Pulled, SourceInput, attributes_asked
+from everview.frontends.edn.query import EdnQuery, PulledEntity, SourceInput, attributes_asked
 from everview.frontends.edn.reader import read
 from everview.frontends.edn.symbols import DATOMIC, in_dialect
 from everview.frontends.edn.transaction import is_transaction
@@ -143,7 +143,7 @@ def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
 
 def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
     """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
-    places = [at for at, found in enumerate(query.find) if isinstance(found, Pulled)]
+    places = [at for at, found in enumerate(query.find) if isinstance(found, PulledEntity)]
     if places:
         rows = [tuple(without_gaps(v) if at in places else v for at, v in enumerate(row)) for row in rows]
     answers: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]

@@ -53,11 +53,11 @@ from everview.frontends.rules.program import (
     BodyLiteral,
     Declaration,
     Either,
-    RecordKind,
     Rule,
     RuleAtom,
     RuleProgram,
     RuleVariable,
+    StructKind,
     TermKind,
     TermName,
     TextPlace,
@@ -154,7 +154,7 @@ def _kinds(placed: ScopedPart, part: RelationDeclared, types: Types) -> tuple[Te
     """The kinds of a relation's columns, if some of them hold values that are kept as text."""
     names = (placed.given.get(of, of) for _, of in part.attributes)
     kinds = tuple(types.kind(name, placed.scope, part.place) for name in names)
-    return kinds if any(isinstance(kind, TermName | RecordKind) for kind in kinds) else ()
+    return kinds if any(isinstance(kind, TermName | StructKind) for kind in kinds) else ()
 
 
 def _choice(part: RelationDeclared) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ from everview.errors import TypeConflict, UnknownName
 from everview.frontends.datalog.syntax import TypeDefined, refused
 from everview.frontends.rules.faults import placed
 from everview.frontends.rules.meeting import met
-from everview.frontends.rules.program import NIL, RECORDS, RecordKind, TermKind, TermName, TermType, TextPlace
+from everview.frontends.rules.program import NIL, RECORDS, StructKind, TermKind, TermName, TermType, TextPlace
 from everview.types import (
     BIGINT,
     BOOLEAN,
@@ -160,7 +160,7 @@ class Types:
             return TermName(full)
         inner, defined = self._defined[full]
         if defined.fields is not None:
-            return RecordKind(tuple((n, self.kind(of, inner, defined.place)) for n, of in defined.fields))
+            return StructKind(tuple((n, self.kind(of, inner, defined.place)) for n, of in defined.fields))
         if len(defined.alternatives) > 1:
             hint = "give it branches of its own, one for each: .type T = A {a: …} | B {b: …}"
             raise refused(f"type {full} is a union of records or of types with branches", defined.place, hint)
@@ -198,7 +198,7 @@ class Types:
                 case TermName(name) if name not in found:
                     found[name] = self.term(name)
                     waiting += [kind for _, kinds in found[name].branches for kind in kinds]
-                case RecordKind(fields):
+                case StructKind(fields):
                     waiting += [kind for _, kind in fields]
                 case _:
                     pass
@@ -248,8 +248,8 @@ class Types:
         return found
 
 
-def _as_kind(struct: Struct) -> RecordKind:
-    return RecordKind(
+def _as_kind(struct: Struct) -> StructKind:
+    return StructKind(
         tuple((f.name, _as_kind(f.type) if isinstance(f.type, Struct) else f.type) for f in struct.fields)
     )
 
@@ -258,7 +258,7 @@ def _plain_parts(kind: TermKind) -> Iterator[Type]:
     match kind:
         case TermName():
             pass
-        case RecordKind(fields):
+        case StructKind(fields):
             for _, inner in fields:
                 yield from _plain_parts(inner)
         case _:

@@ -19,7 +19,7 @@ from everview.frontends.edn.forms import AnyForm
 from everview.frontends.edn.infer import Column, inferred
 from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
 from everview.frontends.edn.pulling import pulled
-from everview.frontends.edn.query import Aggregated, EdnQuery, Found, Pulled
+from everview.frontends.edn.query import Aggregated, EdnQuery, Found, PulledEntity
 from everview.frontends.edn.translate import GOAL, Translated, translate
 from everview.frontends.rules.compile import whole
 from everview.frontends.rules.program import RuleVariable
@@ -175,7 +175,7 @@ def _found(query: EdnQuery, plan: Plan) -> Plan:
 def _with_pulls(query: EdnQuery, plan: Plan, attributes: Attributes) -> Plan:
     """The plan with what is pulled in place of the entities."""
     for column, found in enumerate(query.find):
-        if isinstance(found, Pulled):
+        if isinstance(found, PulledEntity):
             plan = pulled(plan, column, found.pattern, attributes)
     return plan
 

@@ -19,7 +19,7 @@ from everview.frontends.edn.query import (
     EdnQuery,
     Found,
     Input,
-    Pulled,
+    PulledEntity,
     RulesInput,
     Shape,
     SourceInput,
@@ -124,12 +124,12 @@ def _found(form: AnyForm) -> Found:
             raise refuse(form.place, f"{form!r} cannot be found", "write variables, or aggregates: (count ?x)")
 
 
-def _pulled(form: ListForm, arguments: tuple[AnyForm, ...]) -> Pulled:
+def _pulled(form: ListForm, arguments: tuple[AnyForm, ...]) -> PulledEntity:
     if arguments[:1] == (SymbolForm("$"),):
         arguments = arguments[1:]
     if len(arguments) != 2:
         raise refuse(form.place, f"{form!r} is no pull", "write (pull ?e [:name {:friend [:name]}])")
-    return Pulled(variable(arguments[0]), parse_pattern(arguments[1]), place=form.place)
+    return PulledEntity(variable(arguments[0]), parse_pattern(arguments[1]), place=form.place)
 
 
 def _aggregated(form: ListForm, function: str, arguments: tuple[AnyForm, ...]) -> Aggregated:

@@ -8,7 +8,7 @@ from everview.frontends.edn.attributes import Attributes
 from everview.frontends.edn.compile import compile_query
 from everview.frontends.edn.forms import AnyForm, written
 from everview.frontends.edn.parse import parse_query
-from everview.frontends.edn.query import Aggregated, Pulled
+from everview.frontends.edn.query import Aggregated, PulledEntity
 from everview.frontends.edn.reader import read
 from everview.frontends.edn.symbols import DATOMIC, in_dialect
 from everview.optimize import optimize
@@ -27,5 +27,7 @@ def named_plan(name: str, text: str, arguments: Sequence[AnyForm], catalog: Read
     compiled = compile_query(query, arguments, Attributes(catalog))
     reads = tuple(dict.fromkeys((*scans(compiled.plan), *compiled.open)))
     is_set = not query.with_ or any(isinstance(element, Aggregated) for element in query.find)
-    is_set = is_set and not any(isinstance(element, Pulled) for element in query.find)  # entities may look the same
+    is_set = is_set and not any(
+        isinstance(element, PulledEntity) for element in query.find
+    )  # entities may look the same
     return NamedPlan(name, compiled.plan, optimize(compiled.plan), reads, is_set=is_set)

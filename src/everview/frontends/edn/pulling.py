@@ -121,7 +121,7 @@ class _Pulling:
         kept = value if alone else call("named_struct", literal("by"), value, literal("is"), values.column(width + 1))
         groups = values.columns[:width]
         names = (*(f"way {at}" for at in range(width)), "values")
-        rows = Aggregate(values, tuple(groups), (aggregate_call("collect_list", (kept,)),), names)
+        rows = Aggregate(values, tuple(groups), (aggregate_call("collect_set", (kept,)),), names)
         array = call("sort_array", rows.column(width), literal(True))
         if one.limit is not None:
             array = call("slice", array, literal(1, INTEGER), literal(one.limit, INTEGER))

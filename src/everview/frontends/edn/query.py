@@ -32,7 +32,7 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class PulledEntity:
     """``(pull ?e [:name])``: attributes of an entity, and of those that it refers to."""
 
     variable: RuleVariable
@@ -44,7 +44,7 @@ class Pulled:
         return "pull"
 
 
-Found = RuleVariable | Aggregated | Pulled
+Found = RuleVariable | Aggregated | PulledEntity
 
 
 # -- what is given, and what functions give: how values are bound

@@ -21,7 +21,7 @@ from bisect import bisect_right
 from typing import Any, Final
 
 from everview.errors import EdnError
-from everview.frontends.edn.faults import shown_place
+from everview.frontends.edn.faults import refuse, shown_place
 from everview.frontends.edn.forms import (
     AnyForm,
     KeywordForm,
@@ -55,7 +55,8 @@ def read(text: str) -> AnyForm:
     forms = read_all(text)
     if len(forms) != 1:
         what = "nothing" if not forms else f"{len(forms)} forms"
-        raise EdnError(f"the text has {what} where one form is wanted", hint="write one map or vector")
+        place = forms[1].place if forms else TextPlace(1, 1)
+        raise refuse(place, f"the text has {what} where one form is wanted", "write one map or vector")
     return forms[0]
 
 

@@ -14,8 +14,9 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from everview.errors import DatalogError
@@ -31,6 +32,7 @@ from everview.frontends.rules.program import (
     RuleVariable,
     Term,
 )
+from everview.frontends.rules.walk import RulePart, rebuilt_rule, rewritten
 from everview.plan.aggregates import aggregate_call
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Project
@@ -71,6 +73,18 @@ def _one_more(steps: Sequence[Term]) -> Term:
     if not steps:
         return Constant(0)
     return Functor("+", (steps[0] if len(steps) == 1 else Functor("max", tuple(steps)), Constant(1)))
+
+
+def renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """The rule with other names for some relations."""
+
+    def named(part: RulePart) -> RulePart:
+        if not isinstance(part, RuleAtom) or part.relation not in names:
+            return part
+        return replace(part, relation=names[part.relation])
+
+    head = replace(rule.head, relation=names.get(rule.head.relation, rule.head.relation))
+    return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))
 
 
 # -- plans

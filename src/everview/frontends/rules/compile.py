@@ -32,7 +32,7 @@ from functools import cached_property, partial
 from everview.errors import DatalogError, TypeConflict, UnknownRelation
 from everview.frontends.rules.bindings import BodyContext, Identify
 from everview.frontends.rules.bodies import bodies
-from everview.frontends.rules.choosing import STEPS, chosen, with_steps, without_steps
+from everview.frontends.rules.choosing import STEPS, chosen, renamed, with_steps, without_steps
 from everview.frontends.rules.content_ids import content_id
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.functors import unsigned
@@ -57,7 +57,7 @@ from everview.frontends.rules.signs import with_signs
 from everview.frontends.rules.stratification import check_stratified, groups, is_recursive, reads
 from everview.frontends.rules.term_kinds import with_kinds
 from everview.frontends.rules.term_texts import checked
-from everview.frontends.rules.walk import RulePart, literals, rebuilt_rule, rewritten
+from everview.frontends.rules.walk import literals
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Readable
 from everview.plan.node import Plan
@@ -195,7 +195,7 @@ class _Compiling:
             self.columns[hidden] = (*self.columns[name], STEPS)
             self.chosen[hidden] = tuple(range(widths[name])) if (c := self._choice(name)) is None else c
             self.stepped[hidden] = name
-        self._set_rules([_renamed(rule, inner) for rule in with_steps(names, rules)])
+        self._set_rules([renamed(rule, inner) for rule in with_steps(names, rules)])
         hidden_rules = [rule for name in inner.values() for rule in self.rules[name]]
         heads = self._together(list(inner.values()), hidden_rules, inflates=bool(limits))
         return tuple(
@@ -372,18 +372,6 @@ class _Compiling:
         plan = self._checked_rows(name, Scan(name, found) if isinstance(found, Schema) else found)
         is_set = self.known.is_set(name) and not (name in self.declared and self.declared[name].kinds)
         return plan if is_set else Distinct(plan)  # two texts may be written for one term
-
-
-def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
-    """The rule with other names for some relations."""
-
-    def named(part: RulePart) -> RulePart:
-        if not isinstance(part, RuleAtom) or part.relation not in names:
-            return part
-        return replace(part, relation=names[part.relation])
-
-    head = replace(rule.head, relation=names.get(rule.head.relation, rule.head.relation))
-    return rebuilt_rule(replace(rule, head=head), partial(rewritten, change=named))
 
 
 def _reference(name: str, plan: Plan) -> Reference:

@@ -44,13 +44,13 @@ class TermName:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordKind:
+class StructKind:
     """A record that is a struct: its fields by name, each with its kind."""
 
     fields: tuple[tuple[str, TermKind], ...]
 
 
-TermKind = Type | TermName | RecordKind
+TermKind = Type | TermName | StructKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,11 @@ from everview.frontends.rules.program import (
     Constructor,
     Functor,
     Identified,
-    RecordKind,
     Rule,
     RuleAtom,
     RuleProgram,
     RuleVariable,
+    StructKind,
     Term,
     TermKind,
     TermName,
@@ -149,7 +149,7 @@ class _Typing:
 
     def _inside(self, term: Functor, kind: TermKind | None) -> Sequence[TermKind] | None:
         """The kinds of the arguments of a constructor or record that stands for a value of some kind."""
-        if isinstance(kind, RecordKind):
+        if isinstance(kind, StructKind):
             return [inner for _, inner in kind.fields]
         if isinstance(kind, TermName) and kind.name in self._kinds.types:
             return self._kinds.types[kind.name].branch(_branch(term))
@@ -223,7 +223,7 @@ class _Typing:
             message = f"{term} has {len(term.arguments)} fields, and {_shown(kind)} {len(inner)}"
             raise fault(TypeConflict, message, self._rule, "write as many terms as the type has fields")
         arguments = tuple(self._typed(a, k) for a, k in zip(term.arguments, inner, strict=True))
-        if isinstance(kind, RecordKind):
+        if isinstance(kind, StructKind):
             return Functor(RECORD, arguments)
         return Constructor(_branch(term), arguments, tuple(inner))
 
@@ -255,7 +255,7 @@ def _shown(kind: TermKind | None) -> str:
     match kind:
         case TermName(name):
             return name
-        case RecordKind(fields):
+        case StructKind(fields):
             return f"[{', '.join(name for name, _ in fields)}]"
         case Type():
             return kind.sql

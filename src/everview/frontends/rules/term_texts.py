@@ -17,8 +17,8 @@ from everview.frontends.rules.program import (
     NIL,
     RECORDS,
     Constructor,
-    RecordKind,
     Rule,
+    StructKind,
     TermKind,
     TermName,
     TermType,
@@ -52,7 +52,7 @@ def _text(value: Expression, kind: TermKind, rule: Rule) -> Expression:
     match kind:
         case TermName():
             return value
-        case RecordKind(fields):
+        case StructKind(fields):
             inner = [_text(part, of, rule) for part, (_, of) in zip(_fields(value, kind, rule), fields, strict=True)]
             between = [part for text in inner for part in (literal(", "), text)]
             return call("concat", literal("["), *between[1:], literal("]"))
@@ -66,7 +66,7 @@ def _text(value: Expression, kind: TermKind, rule: Rule) -> Expression:
             return call("term_quoted", made) if kind == STRING else cast(made, STRING)
 
 
-def _fields(value: Expression, kind: RecordKind, rule: Rule) -> list[Expression]:
+def _fields(value: Expression, kind: StructKind, rule: Rule) -> list[Expression]:
     known = getattr(value.type, "fields", ())
     if len(known) != len(kind.fields):
         message = f"a record of {len(kind.fields)} fields is given {value.type}"
@@ -89,7 +89,7 @@ def field_of(value: Expression, branch: str, place: int, kind: TermKind) -> Expr
     match kind:
         case TermName():
             return _part(value, branch, place, NIL)
-        case RecordKind(fields):
+        case StructKind(fields):
             whole = _part(value, branch, place, "")
             named = ((literal(n), field_of(whole, RECORDS, at, of)) for at, (n, of) in enumerate(fields))
             return call("named_struct", *(part for pair in named for part in pair))
@@ -111,7 +111,7 @@ def checked(column: Expression, kind: TermKind, types: Iterable[TermType]) -> Ex
         case TermName(name):
             said = {"root": name, "types": {t.name: {b: list(map(_said, k)) for b, k in t.branches} for t in types}}
             return call("term_checked", column, literal(json.dumps(said)))
-        case RecordKind(fields):
+        case StructKind(fields):
             inner = [call("get_field", column, literal(name)) for name, _ in fields]
             parts = [(literal(n), checked(e, of, types)) for e, (n, of) in zip(inner, fields, strict=True)]
             return call("named_struct", *(part for pair in parts for part in pair))
@@ -124,7 +124,7 @@ def _said(kind: TermKind) -> Any:
     match kind:
         case TermName(name):
             return f"@{name}"
-        case RecordKind(fields):
+        case StructKind(fields):
             return [_said(inner) for _, inner in fields]
         case _:
             return kind.sql

@@ -53,6 +53,10 @@ def _to_units(node: exp.Cast, value: Expression, type_: Type, context: QueryCont
     if " " in units:
         hint = f"cast to an interval of one unit, as in INTERVAL {last}"
         raise context.error(f"a cast of {value.type} to INTERVAL {units}: in which unit?", node, hint)
+    if isinstance(value.type, Decimal) and value.type.scale:
+        raise context.unsupported(
+            f"a cast of {value.type} to INTERVAL {units}", node, "round it to a whole number first"
+        )
     return _multiple(cast(value, BIGINT, try_=try_), last)
 
 

@@ -259,8 +259,9 @@ def test_long_derivations_and_large_groups_are_bounded() -> None:
         db.why("tc", (0, 400), seconds=1e-9)
 
 
-def test_rounds_are_looked_up_after_changes_too() -> None:
-    db = ev.connect()
+@pytest.mark.parametrize("shards", [1, 2])
+def test_rounds_are_looked_up_after_changes_too(shards: int) -> None:
+    db = ev.connect(shards=shards)
     db.sql("CREATE TABLE edge (a BIGINT NOT NULL, b BIGINT NOT NULL)")
     db.datalog(".decl tc(a: number, b: number) tc(x, y) :- edge(x, y). tc(x, z) :- tc(x, y), edge(y, z).")
     db.apply({"edge": [((1, 2), 1), ((2, 3), 1), ((3, 4), 1), ((1, 4), 1)]})

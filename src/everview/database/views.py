@@ -14,11 +14,10 @@ from everview.codes import decode
 from everview.codes.exits import AsFrames
 from everview.codes.rows import to_rows
 from everview.database.answers import in_order
-from everview.database.explain import explain_view
-from everview.database.lookup import row_of_key, rows_with
 from everview.database.together import tree_of
 from everview.doors import doors, inside
 from everview.errors import ShapeError
+from everview.later import Later
 from everview.listening import Ended, Listener
 from everview.scalars.expressions import Column
 from everview.types import Schema
@@ -32,6 +31,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from everview.database.core import Core
+    from everview.database.explain import explain_view
+    from everview.database.lookup import row_of_key, rows_with
+else:
+    explain_view = Later("everview.database.explain", "explain_view")
+    row_of_key = Later("everview.database.lookup", "row_of_key")
+    rows_with = Later("everview.database.lookup", "rows_with")
 
 
 @doors()

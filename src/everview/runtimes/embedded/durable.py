@@ -12,14 +12,14 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary, Mark
 from everview.errors import ForeignState, StoreError
-from everview.operators.digests import digest_of
+from everview.later import Later
 from everview.runtimes.embedded import interned
 from everview.runtimes.state import ProgramState, Pushed
 from everview.traces.slots import HeldBatch
@@ -27,6 +27,11 @@ from everview.traces.store import Fingerprints, Policy, Replace, SliceRef, Store
 from everview.traces.store.manifest import Manifest
 from everview.traces.store.reader import State as Stored
 from everview.traces.trace import StoredBatches, Trace
+
+if TYPE_CHECKING:
+    from everview.operators.digests import digest_of
+else:
+    digest_of = Later("everview.operators.digests", "digest_of")
 
 log = logging.getLogger("everview.store")
 DIGESTS = "digests"  # under which a state says the digest and the revision of each function that its circuit has

@@ -8,8 +8,6 @@ from everview.traces.store.reader import Reader, State
 from everview.traces.store.segment import SegmentWriter
 from everview.traces.store.slices import Slice, SliceRef
 from everview.traces.store.store import Policy, Store
-from everview.traces.store.vacuum import Vacuumed
-from everview.traces.store.verify import Verified
 
 __all__ = [
     "EVERY_TICK",
@@ -26,6 +24,4 @@ __all__ = [
     "SliceRef",
     "State",
     "Store",
-    "Vacuumed",
-    "Verified",
 ]

@@ -10,17 +10,24 @@ import mmap
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from everview.later import Later
 from everview.traces.store.layout import StatePaths
 from everview.traces.store.manifest import ManifestEntry
-from everview.traces.store.narrow import widened_blocks
 from everview.traces.store.objects import short_of
 from everview.traces.store.segment import map_file
 from everview.traces.store.slices import Array, SliceRef, array_in, checked, damaged
-from everview.traces.store.wide_files import wide_map
+
+if TYPE_CHECKING:
+    from everview.traces.store.narrow import widened_blocks
+    from everview.traces.store.wide_files import wide_map
+else:
+    widened_blocks = Later("everview.traces.store.narrow", "widened_blocks")
+    wide_map = Later("everview.traces.store.wide_files", "wide_map")
 
 # A map costs its segment an open file for as long as it lasts, which small slices are not worth.
 MAP_FROM = 64 << 10

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from everview.errors import CorruptState, StoreError
+from everview.later import Later
 from everview.traces.store.arrays import Arrays
 from everview.traces.store.layout import StatePaths, layout_of, require_state
 from everview.traces.store.lock import pin
@@ -17,7 +18,11 @@ from everview.traces.store.manifest import Manifest, ManifestEntry
 from everview.traces.store.replay import Replayed, log_of, replay, resume, undisturbed
 from everview.traces.store.slices import Array, Slice
 from everview.traces.store.standing import Standing
-from everview.traces.store.verify import Verified, verify
+
+if TYPE_CHECKING:
+    from everview.traces.store.verify import Verified, verify
+else:
+    verify = Later("everview.traces.store.verify", "verify")
 
 RACES = 100  # a vacuum that outruns an attach this often is no race
 

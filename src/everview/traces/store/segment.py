@@ -19,14 +19,14 @@ import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from everview.errors import StoreError
+from everview.later import Later
 from everview.traces.store.files import File, FileSystem
 from everview.traces.store.layout import StatePaths, layout_of
-from everview.traces.store.narrow import narrowed
 from everview.traces.store.slices import (
     NARROW_FROM,
     Array,
@@ -40,6 +40,11 @@ from everview.traces.store.slices import (
     refer_narrow,
 )
 from everview.types.words import Matrix
+
+if TYPE_CHECKING:
+    from everview.traces.store.narrow import narrowed
+else:
+    narrowed = Later("everview.traces.store.narrow", "narrowed")
 
 ALIGNMENT = 64
 MAGIC = b"everview segment 1".ljust(ALIGNMENT, b"\0")

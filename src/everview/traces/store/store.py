@@ -23,10 +23,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from everview.doors import doors, inside
 from everview.errors import ForeignState, StoreError
+from everview.later import Later
 from everview.process import forks, require_same
 from everview.traces.store.draft import Draft, Replace
 from everview.traces.store.files import FileSystem, discard
@@ -49,7 +50,12 @@ from everview.traces.store.replay import epochs, log_of, replay, times
 from everview.traces.store.segment import SegmentWriter, require_segments
 from everview.traces.store.slices import Array, SliceRef, damaged
 from everview.traces.store.standing import Standing
-from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
+
+if TYPE_CHECKING:
+    from everview.traces.store.vacuum import Vacuumed, sparse_segments, sweep
+else:
+    sparse_segments = Later("everview.traces.store.vacuum", "sparse_segments")
+    sweep = Later("everview.traces.store.vacuum", "sweep")
 
 CLOSED = "it is closed"
 

@@ -28,23 +28,26 @@ def by_spark(frames: Mapping[str, DataFrame], relations: Mapping[str, DataFrame]
 
 
 def _gathered(frames: Mapping[str, DataFrame]) -> Answers:
-    """The rows of several frames as texts, by one job of Spark."""
+    """The rows of several frames as texts, by one job of Spark for a few of them."""
     from pyspark.sql import functions as f
 
     answers: dict[str, Counter[str]] = {name: Counter() for name in frames}
     with _interpreted(next(iter(frames.values())).sparkSession):
         rows = [_as_text(frame).select(f.lit(name).alias("view"), "row") for name, frame in frames.items()]
-        for view, row in reduce(lambda a, b: a.unionAll(b), rows).collect():
-            answers[view][row] += 1
+        for first in range(0, len(rows), TOGETHER):
+            for view, row in reduce(lambda a, b: a.unionAll(b), rows[first : first + TOGETHER]).collect():
+                answers[view][row] += 1
     return answers
 
 
+TOGETHER = 6  # frames in one job: each takes memory of its own
 # For a few rows, compiling a query takes far longer than running it.
 FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
 
 

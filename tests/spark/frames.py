@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from everview.spark import Pipeline
 from everview.spark.dataframes import substituted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Answers = Mapping[str, Counter[str]]
 
@@ -27,14 +28,40 @@ def by_spark(frames: Mapping[str, DataFrame], relations: Mapping[str, DataFrame]
 
 
 def _gathered(frames: Mapping[str, DataFrame]) -> Answers:
-    """The rows of several frames as texts, by one job of Spark."""
+    """The rows of several frames as texts, by one job of Spark for a few of them."""
     from pyspark.sql import functions as f
 
-    rows = [_as_text(frame).select(f.lit(name).alias("view"), "row") for name, frame in frames.items()]
     answers: dict[str, Counter[str]] = {name: Counter() for name in frames}
-    for view, row in reduce(lambda a, b: a.unionAll(b), rows).collect():
-        answers[view][row] += 1
+    with _interpreted(next(iter(frames.values())).sparkSession):
+        rows = [_as_text(frame).select(f.lit(name).alias("view"), "row") for name, frame in frames.items()]
+        for first in range(0, len(rows), TOGETHER):
+            for view, row in reduce(lambda a, b: a.unionAll(b), rows[first : first + TOGETHER]).collect():
+                answers[view][row] += 1
     return answers
+
+
+TOGETHER = 6  # frames in one job: each takes memory of its own
+# For a few rows, compiling a query takes far longer than running it.
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+
+
+@contextmanager
+def _interpreted(spark: SparkSession) -> Iterator[None]:
+    """Let Spark interpret queries in a block."""
+    before = {name: spark.conf.get(name) for name in FEW_ROWS}
+    for name, value in FEW_ROWS.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))
 
 
 def _as_text(frame: DataFrame) -> DataFrame:

@@ -38,6 +38,7 @@ class Session:
     >>> import everview as ev
     >>> shell = Session(ev.connect(), Console(width=40))
     >>> shell.run("CREATE TABLE t (n BIGINT); INSERT INTO t VALUES (1);")
+    1 row changed
     True
     >>> shell.run("SELECT nn FROM t;")
     False

@@ -192,3 +192,9 @@ def test_references_are_what_decoding_needs(given_rows):
 def test_order_kinds():
     schema = Schema([Field("a", BIGINT), Field("b", ANY), Field("c", Array(ANY)), Field("d", Struct([]))])
     assert order_kinds(schema).tolist() == [0, 0, 0, -1, 96, 104]
+
+
+def test_a_map_may_hold_null_for_a_struct_with_a_field_that_may_not_be_null():
+    schema = Schema.parse("m MAP<STRING, STRUCT<a: BOOLEAN NOT NULL>>")
+    table, _ = ingest(schema, [({"k": None},), (None,), ({"k": {"a": True}},)])
+    assert table.column("m").to_pylist() == [[("k", None)], None, [("k", {"a": True})]]

@@ -51,9 +51,10 @@ from everview.types import (
 from everview.types.arrow import EXTENSIONS
 
 if TYPE_CHECKING:
-    from everview.codes.maps import check_keys, is_variant_struct, of_variant_parts, variants
+    from everview.codes.maps import check_keys, entries_of, is_variant_struct, of_variant_parts, variants
 else:  # a start does without
     check_keys = Later("everview.codes.maps", "check_keys")
+    entries_of = Later("everview.codes.maps", "entries_of")
     is_variant_struct = Later("everview.codes.maps", "is_variant_struct")
     of_variant_parts = Later("everview.codes.maps", "of_variant_parts")
     variants = Later("everview.codes.maps", "variants")
@@ -437,7 +438,7 @@ def _check_parts(name: str, type_: Type, column: Column, rows: np.ndarray[Any, A
                 _check_parts(f"{name}.{f.name}", f.type, part, rows[present])
         case MapType(_, value):
             check_keys(name, type_, column, rows)
-            entries = column.cast(type_.entries.arrow)
+            entries = entries_of(column)
             parents = pc.list_parent_indices(entries).to_numpy()
             _check_parts(f"{name}.value", value, entries.flatten().field(1), rows[parents])
         case _:

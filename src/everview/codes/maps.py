@@ -43,6 +43,21 @@ def variants(name: str, column: Column) -> Column:
     return column if made == given else pa.array(made, pa.binary()).take(coded.indices)
 
 
+def entries_of(column: Column) -> Column:
+    """A column of maps as lists of structs of a key and a value, over the same buffers.
+
+    A cast to lists would do, but for values that are NULL and of a type with NOT NULL parts, which Arrow refuses.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    lists = offsets_of(column)
+    parts = [part.slice(lists[0], lists[-1] - lists[0]) for part in (column.keys, column.items)]
+    fields = [pa.field("key", parts[0].type, nullable=False), pa.field("value", parts[1].type)]
+    entries = pa.StructArray.from_arrays(parts, fields=fields)
+    offsets: Any = pa.array(np.asarray(lists - lists[0], np.int32))
+    return pa.ListArray.from_arrays(offsets, entries, mask=column.is_null() if column.null_count else None)
+
+
 def check_keys(name: str, type_: MapType, column: Column, rows: np.ndarray[Any, Any]) -> None:
     """Refuse maps with a key twice, and with NULL as a key."""
     if isinstance(column, pa.ChunkedArray):

@@ -67,7 +67,9 @@ def _composite_text(value: Value, type_: Array | Struct | MapType) -> Value:
         case Array(element):
             return _joined(value, [_texts(pc.list_flatten(value), element)], "[", "]")
         case MapType(key, item):
-            entries = value.cast(type_.entries.arrow)
+            from everview.codes.maps import entries_of
+
+            entries = entries_of(value)
             flat = pc.list_flatten(entries)
             return _joined(entries, [_texts(flat.field(0), key), _texts(flat.field(1), item)], "{", "}")
         case Struct(fields):

@@ -19,7 +19,7 @@ import everview
 
 ROOT = Path(__file__).parents[1]
 # The package that an extra installs, as it is imported.
-IMPORTED = {"confluent-kafka": "confluent_kafka"}
+IMPORTED = {"confluent-kafka": "confluent_kafka", "ipython": "IPython", "prompt-toolkit": "prompt_toolkit"}
 QUICKSTART = """
 import everview as ev
 db = ev.connect()

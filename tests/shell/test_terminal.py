@@ -8,6 +8,7 @@ import re
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,11 @@ class Typed:
         self.type(f"{text}\n")
         return self.until(end)
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C, a moment after a prompt: the signal must find somebody who waits for a line."""
+        time.sleep(0.5)
+        self.type("\x03")
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
@@ -82,11 +88,11 @@ def test_a_conversation_in_plain_lines(tmp_path: Path) -> None:
         assert "Ada" in shell.ask("SELECT * FROM per\t;")  # completed to person
         assert 'did you mean "name"?' in shell.ask("SELECT nme FROM person;")
         shell.ask("SELECT 'left open", MORE)
-        shell.type("\x03")  # gives up the input
+        shell.interrupt()  # gives up the input
         shell.until(PROMPT)
         assert "1 row" in shell.ask("SELECT 1;")
         assert "1 row" in shell.ask("\\watch 60 SELECT 41 + 1 AS answer", "1 row")
-        shell.type("\x03")  # ends what runs
+        shell.interrupt()  # ends what runs
         shell.until(PROMPT)
         assert "NULL" in shell.ask("SELECT * FROM person WHERE id = 2;")
         shell.type("\x04")
@@ -110,7 +116,7 @@ def test_a_conversation_in_colours(tmp_path: Path) -> None:
         shell.ask("INSERT INTO person VALUES (1, 'Ada'), (2, NULL);", "2 rows changed")
         shell.ask("SELECT concat(name, '!') AS said FROM per\t;", "Ada!")  # completed to person
         shell.ask("SELECT 'left open", MORE)
-        shell.type("\x03")  # gives up the input
+        shell.interrupt()  # gives up the input
         shell.ask("SELECT 40 + 2 AS n;", "42")
         shell.type("\x1b[A")  # the statement before, by the key upwards
         shell.ask("", "42")

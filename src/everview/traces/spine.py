@@ -69,6 +69,7 @@ class _All:
 class Spine:
     """The batches of a trace up to the last committed tick.
 
+    >>> import numpy as np
     >>> spine = Spine(columns=2)
     >>> for row in range(1000):
     ...     spine.append(np.array([[row, 1]]))

@@ -65,7 +65,13 @@ def _checked(text: str, said: str) -> str:
 
 @lru_cache(maxsize=64)
 def _spec(said: str) -> dict[str, Any]:
-    return json.loads(said)
+    """A specification of types, as rules write them."""
+    try:
+        spec: dict[str, Any] = json.loads(said)
+        assert spec["root"] in spec["types"]
+    except (ValueError, TypeError, KeyError, AssertionError):
+        raise Failed("term_checked is for rules: its second argument is no specification of types") from None
+    return spec
 
 
 class _Frame:

@@ -47,5 +47,5 @@ for use in broker kafka delta; do
     fetch "$use"
 done
 [ -d "$home/$spark" ] && exit
-echo "Installing $spark, for Delta Lake: about two minutes, once."
+echo "Installing $spark, for Delta Lake: about a minute, once."
 other_spark

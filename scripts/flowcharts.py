@@ -6,16 +6,16 @@ import re
 from dataclasses import dataclass, field
 from html import unescape
 
-from everview.drawings import Arrow, Box, Diagram, Shape, to_svg
+from everview.drawings import Arrow, Box, Diagram, Outline, to_svg
 
 # What opens and closes the text of a node, and the shape that it stands for; longer ones first.
 _SHAPES = (
-    ("([", "])", Shape.ROUND),
-    ("[(", ")]", Shape.STORE),
-    ("[[", "]]", Shape.PLAIN),
-    ("[", "]", Shape.PLAIN),
-    ("{", "}", Shape.CHOICE),
-    (">", "]", Shape.FLAG),
+    ("([", "])", Outline.ROUND),
+    ("[(", ")]", Outline.STORE),
+    ("[[", "]]", Outline.PLAIN),
+    ("[", "]", Outline.PLAIN),
+    ("{", "}", Outline.CHOICE),
+    (">", "]", Outline.FLAG),
 )
 _NAME = re.compile(r"\s*(\w+)")
 _LINK = re.compile(r"\s*(?:(<?-->)(?:\|([^|]*)\|)?|-\.->(?:\|([^|]*)\|)?|-\.\s*(.*?)\s*\.->)")
@@ -88,7 +88,7 @@ def _node(line: str, at: int, part: _Part, known: set[str]) -> tuple[str, int]:
     """Read a node; give its name and where it ends. A node is in the part that names it first."""
     name = _NAME.match(line, at)
     assert name is not None, f"no node: {line[at:]}"
-    at, text, shape = name.end(), name[1], Shape.PLAIN
+    at, text, shape = name.end(), name[1], Outline.PLAIN
     for opening, closing, kind in _SHAPES:
         if line.startswith(opening, at):
             end = line.index(closing, at + len(opening))

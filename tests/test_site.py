@@ -51,7 +51,7 @@ def test_every_flowchart_is_drawn(scripts: ModuleType, page: Path) -> None:
 
 
 def test_a_flowchart_of_all_that_is_used(scripts: ModuleType) -> None:
-    from everview.drawings import Arrow, Box, Diagram, Shape
+    from everview.drawings import Arrow, Box, Diagram, Outline
 
     text = """flowchart TB
       a[(kept)] -->|rows| b{"two<br/>lines"} -. before .-> c
@@ -61,11 +61,11 @@ def test_a_flowchart_of_all_that_is_used(scripts: ModuleType) -> None:
       end
       c --> g"""
     inner = Diagram(
-        (Box("d", ("round",), Shape.ROUND), Box("e", ("flag",), Shape.FLAG)), (Arrow("d", "e"), Arrow("e", "d"))
+        (Box("d", ("round",), Outline.ROUND), Box("e", ("flag",), Outline.FLAG)), (Arrow("d", "e"), Arrow("e", "d"))
     )
     boxes = (
-        Box("a", ("kept",), Shape.STORE),
-        Box("b", ("two", "lines"), Shape.CHOICE),
+        Box("a", ("kept",), Outline.STORE),
+        Box("b", ("two", "lines"), Outline.CHOICE),
         Box("c", ("c",)),
         Box("g", ("a group",), inside=inner),
     )

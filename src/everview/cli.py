@@ -186,7 +186,7 @@ def version(as_json: Json = False) -> None:
 
 @app.command()
 def doctor(as_json: Json = False) -> None:
-    """What Everview needs and finds on this machine, and how to get what is missing. Ends with 1 if it cannot work."""
+    """Check this machine for all that Everview needs, and say how to get the rest. Ends with 1 if it cannot work."""
     from everview.doctor import findings, healthy
 
     found = findings()

@@ -28,7 +28,7 @@ OPTIONAL: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked for: whether it is there, whether nothing works without it, and how to get it."""
+    """One finding of the doctor: whether a thing is there, whether it is needed, and how to get it."""
 
     what: str
     ok: bool

@@ -41,7 +41,7 @@ class EverviewMagics(Magics):
 
     @line_cell_magic
     def everview(self, line: str, cell: str | None = None) -> Any:
-        """Run a line of SQL, or a cell of SQL, Datalog or EDN, and show what it gives; ``--into`` keeps that, too."""
+        """Run a line of SQL, or a cell of SQL, Datalog or EDN, and show the result; ``--into`` names it."""
         given = _arguments().parse_args([] if cell is None else _words(line))
         text = line if cell is None else cell
         try:

@@ -50,7 +50,7 @@ def sizes(path: Path) -> list[Row]:
 
 
 def epochs(path: Path) -> list[Row]:
-    """The epochs that can be read, each with the time at which it was committed, if that is known."""
+    """The epochs that can be read, each with the time of its commit, if known."""
     _require(path)
     times = Store.times(path)
     return [

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import everview as ev
-from everview.shell import Session
+from everview.shell import ShellSession
 from everview.shell.inputs import cut
 from everview.shell.names import completions
 from everview.shell.session import Leave
@@ -21,7 +21,7 @@ class Shell:
 
     def __init__(self, *, objects: bool = False, width: int = 60) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
-        self.session = Session(
+        self.session = ShellSession(
             ev.connect(), Console(file=self.out, width=width), Console(file=self.err, width=width), objects=objects
         )
 

@@ -20,7 +20,7 @@ from everview.circuit.nodes import (
     reads_of,
     title,
 )
-from everview.drawings import Arrow, Box, Diagram, Shape
+from everview.drawings import Arrow, Box, Diagram, Outline
 from everview.drawings import to_svg as svg_of
 from everview.operators.arrange import Arrange
 
@@ -119,16 +119,16 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _shape(node: Node) -> Shape:
+def _shape(node: Node) -> Outline:
     match node:
         case Source() | Import() | Export() | Child():
-            return Shape.PLAIN
+            return Outline.PLAIN
         case Sink():
-            return Shape.FLAG
+            return Outline.FLAG
         case Feedback():
-            return Shape.CHOICE
+            return Outline.CHOICE
         case Apply():
-            return Shape.STORE if isinstance(node.operator, Arrange) else Shape.ROUND
+            return Outline.STORE if isinstance(node.operator, Arrange) else Outline.ROUND
         case _:
             assert_never(node)
 

@@ -29,11 +29,11 @@ from everview.scalars.session_zone import UTC, check_zone
 from everview.traces.store import Store
 
 if TYPE_CHECKING:
-    from everview.database.following import CommittedEpoch, Follower
+    from everview.database.following import CommittedEpoch, StateFollower
     from everview.database.guards import guarded
 else:
     CommittedEpoch = Later("everview.database.following", "CommittedEpoch")
-    Follower = Later("everview.database.following", "Follower")
+    StateFollower = Later("everview.database.following", "StateFollower")
     guarded = Later("everview.database.guards", "guarded")
 
 NEVER: Final = float("inf")
@@ -104,7 +104,7 @@ def _reader(path: str | Path | None, views: Mapping[str, Build], threads: int | 
     if threads is not None:
         use_threads(threads)
     where = Path(path)
-    follower = Follower(where, partial(_last_epoch, where), partial(_committed, where, views))
+    follower = StateFollower(where, partial(_last_epoch, where), partial(_committed, where, views))
     first = follower.read()
     core = Core(first.run, first.catalog, first.assembled)
     core.follower, core.access.read_only = follower, True

@@ -33,7 +33,7 @@ from everview.runtimes.embedded import Embedded
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from everview.database.following import Follower
+    from everview.database.following import StateFollower
     from everview.database.runner import Runner
     from everview.types import Schema
 
@@ -56,7 +56,7 @@ class Core:
         self.attached = Attached(self)
         self.files: dict[str, tuple[Schema, pa.Table]] = {}  # the rows of files that the statement at hand reads
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
-        self.follower: Follower | None = None  # of the process that writes, if this one only reads
+        self.follower: StateFollower | None = None  # of the process that writes, if this one only reads
         self.runner: Runner | None = None  # that polls attached sources, if there is one
         self._ended = False
 

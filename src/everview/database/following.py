@@ -1,6 +1,6 @@
 """Following: a database that only reads the directory of another process, which writes to it.
 
-It shows one epoch, whole, until `Follower.refresh` moves on to the last that the writer has committed: rows,
+It shows one epoch, whole, until `StateFollower.refresh` moves on to the last that the writer has committed: rows,
 definitions and all. Who listens to a view is told how it differs.
 """
 
@@ -34,7 +34,7 @@ class CommittedEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
+class StateFollower:
     """What a reader knows of its writer: where it writes, its last epoch, and how an epoch is read."""
 
     path: Path

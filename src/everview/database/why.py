@@ -69,7 +69,7 @@ def _asking(core: Core, view: str, row: Any, rows: int, seconds: float) -> Gener
             )
         mark = core.run.dictionary.mark()
         try:
-            finder = Finder(Kept(core), Budget(seconds))
+            finder = Finder(HeldByDatabase(core), Budget(seconds))
             yield name, _row(core, view, definition.schema, row), finder
         finally:
             core.run.dictionary.rollback(mark)
@@ -101,7 +101,7 @@ def _as_given(core: Core, name: str, row: Row) -> str:
     return shown(outside(core.catalog.views[name].schema, row))
 
 
-class Kept:
+class HeldByDatabase:
     """What a database keeps, as explanations read it; see `everview.why.find.Holder`."""
 
     def __init__(self, core: Core) -> None:

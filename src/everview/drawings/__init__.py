@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.drawings.diagram import Arrow, Box, Diagram, Shape
+from everview.drawings.diagram import Arrow, Box, Diagram, Outline
 from everview.drawings.svg import to_svg
 
-__all__ = ["Arrow", "Box", "Diagram", "Shape", "to_svg"]
+__all__ = ["Arrow", "Box", "Diagram", "Outline", "to_svg"]

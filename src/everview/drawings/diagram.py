@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Shape(Enum):
+class Outline(Enum):
     """The outline of a box."""
 
     PLAIN = "plain"
@@ -23,7 +23,7 @@ class Box:
 
     name: str
     lines: tuple[str, ...] = ()
-    shape: Shape = Shape.PLAIN
+    shape: Outline = Outline.PLAIN
     inside: Diagram | None = None
 
 

@@ -41,7 +41,7 @@ class PlacedArrow:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PlacedDiagram:
     """All boxes, outer ones before those in them, and all arrows of a diagram of a size."""
 
     width: float
@@ -55,7 +55,7 @@ def text_width(text: str) -> float:
     return LETTER * sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def laid_out(diagram: Diagram) -> Layout:
+def laid_out(diagram: Diagram) -> PlacedDiagram:
     """Where everything of a diagram lies."""
     boxes, joints, width, height = _placed(diagram, list(diagram.all_arrows()))
     by_name = {placed.box.name: placed for placed in boxes}
@@ -64,7 +64,7 @@ def laid_out(diagram: Diagram) -> Layout:
         for arrow in diagram.all_arrows()
         if arrow.source in by_name and arrow.target in by_name
     )
-    return Layout(width, height, tuple(boxes), arrows)
+    return PlacedDiagram(width, height, tuple(boxes), arrows)
 
 
 Joints = dict[tuple[str, str], Sequence[Point]]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from html import escape as escape_html
 from typing import Final
 
-from everview.drawings.diagram import Diagram, Shape
-from everview.drawings.layout import LINE, MARGIN, Layout, PlacedArrow, PlacedBox, Point, laid_out, text_width
+from everview.drawings.diagram import Diagram, Outline
+from everview.drawings.layout import LINE, MARGIN, PlacedArrow, PlacedBox, PlacedDiagram, Point, laid_out, text_width
 
 AROUND: Final = 12.0
 _STYLE = """\
@@ -34,7 +34,7 @@ _STYLE = """\
   .everview-diagram .head { fill: #8b949e; }
   .everview-diagram .label { stroke: #0d1117; }
 }"""
-_CLASSES = {Shape.STORE: "box store", Shape.FLAG: "box flag", Shape.CHOICE: "box choice"}
+_CLASSES = {Outline.STORE: "box store", Outline.FLAG: "box flag", Outline.CHOICE: "box choice"}
 
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -63,7 +63,7 @@ def to_svg(diagram: Diagram, title: str = "") -> str:
     return "\n".join([head, *named, f"<style>{_STYLE}</style>", *_parts(layout), "</svg>"])
 
 
-def _parts(layout: Layout) -> Iterator[str]:
+def _parts(layout: PlacedDiagram) -> Iterator[str]:
     for box in layout.boxes:
         yield _box(box)
     for arrow in layout.arrows:
@@ -78,7 +78,7 @@ def _box(placed: PlacedBox) -> str:
     left, top = placed.x - placed.width / 2, placed.y - placed.height / 2
     grouped = box.inside is not None
     kind = "group" if grouped else _CLASSES.get(box.shape, "box")
-    round_ = placed.height / 2 if box.shape is Shape.ROUND and not grouped else 4
+    round_ = placed.height / 2 if box.shape is Outline.ROUND and not grouped else 4
     outline = (
         f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}" '
         f'rx="{round_:.1f}"/>'

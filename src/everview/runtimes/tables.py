@@ -179,7 +179,7 @@ class Resolver:
         return commands, self._forgetting(deletes, merge(negated(old), new))
 
     def _forgetting(self, deletes: TraceView, buried: Matrix) -> Matrix:
-        """The change of what is remembered of deletes, and of what is forgotten if those would be too many."""
+        """The change of a table's tombstones: new deletes come in, and beyond a bound the oldest go."""
         if len(deletes) + buried.shape[0] <= MOST_DELETES:
             return buried
         held = merge(deletes.consolidated(), buried)

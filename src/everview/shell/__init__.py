@@ -1,8 +1,8 @@
 """The shell: SQL on a database from a terminal or a script, with commands that begin with a backslash.
 
-`Session` runs one input and prints what it gives; `lines` reads inputs from a terminal, `inputs` cuts text into them.
+`ShellSession` runs one input and prints its result; `lines` reads inputs from a terminal, `inputs` cuts text into them.
 """
 
-from everview.shell.session import Session
+from everview.shell.session import ShellSession
 
-__all__ = ["Session"]
+__all__ = ["ShellSession"]

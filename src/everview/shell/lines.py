@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from everview.shell.inputs import BREAKS, cut
-from everview.shell.session import Leave, Session
+from everview.shell.session import Leave, ShellSession
 
 PROMPT: Final = "everview> "
 MORE: Final = "     ...> "
@@ -78,7 +78,7 @@ def history_file() -> Path:
     return Path(given) if given else Path.home() / ".everview_history"
 
 
-def converse(session: Session, reader: LineReader) -> None:
+def converse(session: ShellSession, reader: LineReader) -> None:
     """Run what is typed until the end. Ctrl-C gives up the input at hand, or the statement that runs."""
     waiting = ""
     while True:

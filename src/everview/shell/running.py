@@ -12,7 +12,7 @@ from everview.database import connect
 from everview.errors import EverviewError
 from everview.shell.lines import converse, history_file, is_terminal, line_reader
 from everview.shell.names import completions
-from everview.shell.session import Leave, Session
+from everview.shell.session import Leave, ShellSession
 
 INTERRUPTED = 130
 
@@ -23,7 +23,7 @@ def run_shell(
     """Run the shell; the code that the process ends with."""
     text = command if command is not None else None if file is None else _read(file)
     with connect(directory, read_only=read_only) as db:
-        session = Session(db, Console(highlight=False), Console(stderr=True, highlight=False), objects=objects)
+        session = ShellSession(db, Console(highlight=False), Console(stderr=True, highlight=False), objects=objects)
         try:
             if text is None and is_terminal():
                 _converse(session, directory)
@@ -37,7 +37,7 @@ def run_shell(
             session.close()
 
 
-def _converse(session: Session, directory: Path | None) -> None:
+def _converse(session: ShellSession, directory: Path | None) -> None:
     where = f"in {directory}" if directory is not None else "in memory: it is gone at the end"
     session.console.print(
         f"Everview {__version__}, a database {where}. \\? for help, \\q or Ctrl-D to leave.", markup=False

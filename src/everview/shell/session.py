@@ -32,11 +32,11 @@ class Leave(Exception):
     """Raised by the command that ends a session."""
 
 
-class Session:
+class ShellSession:
     """The shell of a database. ``objects`` prints answers as lines of JSON, and errors as objects, for other programs.
 
     >>> import everview as ev
-    >>> shell = Session(ev.connect(), Console(width=40))
+    >>> shell = ShellSession(ev.connect(), Console(width=40))
     >>> shell.run("CREATE TABLE t (n BIGINT); INSERT INTO t VALUES (1);")
     1 row changed
     True

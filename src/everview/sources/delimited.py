@@ -28,7 +28,7 @@ Types = dict[str, pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class RefusedRow:
-    """A row that was not taken: where it begins, if that is known, why, and its text as far as it is known."""
+    """A refused row of a file: its line, the reason, and its text, as far as known."""
 
     line: int | None
     reason: str

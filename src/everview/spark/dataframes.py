@@ -15,8 +15,8 @@ from everview.errors import DataFrameError, PipelineError
 from everview.frontends.catalyst import (
     MARK,
     MOST_CONSTANTS,
+    FrameQuestion,
     Path,
-    Question,
     ReadFrame,
     UnreadFrame,
     frame_plan,
@@ -140,7 +140,7 @@ def _shown(analyzed: Any) -> str:
     return "try_"  # not known, so Spark is asked about every expression
 
 
-def _answer(question: Question, analyzed: Any, spark: SparkSession) -> Any:
+def _answer(question: FrameQuestion, analyzed: Any, spark: SparkSession) -> Any:
     java = java_node(analyzed, question.node.path)
     match question.what:
         case "rows":
@@ -215,7 +215,7 @@ def call_site(analyzed: Any, path: Path) -> str:
 
 
 def substituted(frame: DataFrame, relation: Callable[[str], DataFrame]) -> DataFrame:
-    """The DataFrame with the rows of relations where frames stand for them, so that Spark can compute it."""
+    """The DataFrame with real rows in place of standing frames, for Spark to compute."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     spark = frame.sparkSession

@@ -236,7 +236,7 @@ class Pipeline(Closing):
 
     @in_our_words()
     def define(self, name: str, frame: DataFrame, *, replace: bool = False) -> None:
-        """Define a view by a DataFrame that is made of `frame`, by the methods and functions that Spark has for them.
+        """Define a view by a DataFrame over frames of `frame`, with Spark's own methods and functions.
 
         The DataFrame is read as Spark has analysed it: types, casts and the session's time zone are Spark's. What
         cannot be read raises, with the expression, the line that wrote it, and what to write instead. With ``replace``

@@ -16,7 +16,7 @@ Ids = tuple[int, ...]
 
 @dataclass(slots=True)
 class HeldBatch:
-    """A batch of the spine, the stored slices that it stands for, and the sieve that knows the keys of all its rows."""
+    """A batch of the spine, its stored slices, and the sieve that has all of its keys."""
 
     batch: Matrix
     ids: Ids = ()

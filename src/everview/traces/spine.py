@@ -254,7 +254,7 @@ class Spine:
         self._shown = stand, besides
 
     def _sieve(self, slots: Slots, generation: int) -> Words | None:
-        """The sieve of all rows but those of the largest batch: as it is, with what it lacks, or made anew.
+        """The sieve of all batches but the largest: the present one, completed, or a new one.
 
         It knows a batch before the batch says so; whatever raises between, the batch is searched, or entered again.
         """
@@ -321,7 +321,7 @@ class Spine:
 
 
 def _fuel(rows: int) -> int:
-    """The rows that a merge may read for an append; one that is large itself may as well finish what it began."""
+    """The number of rows that merges may read for an append; a large append gives them more."""
     return FUEL * rows if rows < LARGE else 2 * FUEL * rows
 
 

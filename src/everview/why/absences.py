@@ -114,7 +114,7 @@ class Absences:
     # -- leaves
 
     def _nearest(self, asked: Missing, note: str) -> Why:
-        """Rows of a leaf that differ in one column, else those that agree in one."""
+        """The nearest rows of a leaf: equal but for one column, else equal in at least one."""
         wanted, found = asked.wanted, dict[Row, None]()
         for column in reversed(wanted):
             others = {c: v for c, v in wanted.items() if c != column}
@@ -262,7 +262,7 @@ class Absences:
         return Why(first.node, None, (), (*first.children, self._of(asked.of(plan.right, partner))), note=first.note)
 
     def _multiway(self, plan: Multiway, asked: Missing) -> Why:
-        """The first input of which no row goes with rows of those before it."""
+        """The first input of a multiway join without a match for the inputs before it."""
         start: dict[int, Any] = {}
         for column, value in asked.wanted.items():
             if not same(start.setdefault(plan.select[column], value), value):

@@ -322,7 +322,7 @@ class Finder:
         yield from extended(0, start, 1, {})
 
     def order(self, plan: Multiway, start: Mapping[int, Any]) -> list[int]:
-        """The inputs in the order in which they are asked: few rows first, then those of which most is known."""
+        """The order in which inputs are searched: few rows first, then most known columns."""
         left = set(range(len(plan.inputs_)))
 
         def rows(number: int) -> int:

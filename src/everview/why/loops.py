@@ -19,7 +19,7 @@ Goal = tuple[str, tuple[tuple[int, Any], ...]]  # a relation, and the values tha
 Ranked = Callable[[Wanted], list[tuple[Row, int]]]
 
 
-class Loop(Protocol):
+class LoopRounds(Protocol):
     """The rows of the relations of a recursion, and their rounds."""
 
     def lookups(self, around: Lookups, below: int | None = None) -> Lookups:
@@ -31,13 +31,13 @@ class Loop(Protocol):
         ...
 
 
-def loop_of(finder: Finder, plan: Recursive, around: Lookups) -> Loop:
+def loop_of(finder: Finder, plan: Recursive, around: Lookups) -> LoopRounds:
     """The recursion of a plan."""
     kept = None if around or plan.bags else finder.held.loop(plan)
-    return Computed(finder, plan, around) if kept is None else Kept(finder, kept)
+    return ComputedRounds(finder, plan, around) if kept is None else KeptRounds(finder, kept)
 
 
-class Kept:
+class KeptRounds:
     """A recursion whose rounds are kept."""
 
     def __init__(self, finder: Finder, ranked: Mapping[str, Ranked]) -> None:
@@ -55,7 +55,7 @@ class Kept:
         return [(row, 1) for row, came in ranked if below is None or came < below]
 
 
-class Computed:
+class ComputedRounds:
     """A recursion that is computed for the goals that are asked for."""
 
     def __init__(self, finder: Finder, plan: Recursive, around: Lookups) -> None:

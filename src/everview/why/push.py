@@ -65,7 +65,7 @@ def constants(predicate: Expression | None) -> dict[int, Any]:
 
 
 def is_exact(expressions: Iterable[Expression]) -> bool:
-    """Whether all expressions are columns, so that what is wanted of them is all pushed."""
+    """Whether all expressions are plain columns, so that every wanted value can be pushed down."""
     return all(isinstance(e, Column) for e in expressions)
 
 

@@ -50,7 +50,7 @@ GONE = "the rows behind it are not kept any more"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RowQuestion:
     """Why a plan has a row, where recursive relations have the rows of ``loops``; ``most`` derivations are shown."""
 
     plan: Plan
@@ -60,7 +60,7 @@ class Question:
     within: tuple[tuple[Recursive, Any, Lookups], ...] = ()  # the recursions around, and what they are in themselves
 
 
-Asking = Generator[Question, Why, Why]
+Asking = Generator[RowQuestion, Why, Why]
 
 
 class Reasons:
@@ -76,7 +76,7 @@ class Reasons:
 
     # -- asking
 
-    def asked(self, question: Question) -> Asking:
+    def asked(self, question: RowQuestion) -> Asking:
         """The generator that answers a question."""
         self._finder.budget.spend()
         match closed(question.plan):
@@ -99,31 +99,33 @@ class Reasons:
             case one:
                 return self._over_one(one, question)
 
-    def _made(self, question: Question, children: Iterable[Why], more: int = 0, note: str = "", ways: int = 0) -> Why:
+    def _made(
+        self, question: RowQuestion, children: Iterable[Why], more: int = 0, note: str = "", ways: int = 0
+    ) -> Why:
         plan, below = question.plan, tuple(children)
         if _passes_on(plan) and len(below) == 1 and not (more or note or ways):
             return below[0]  # what only passes rows on needs no line of its own
         return Why(title(plan), outside(plan.schema, question.row), plan.schema.names, below, more, ways, note)
 
-    def _all(self, question: Question, parts: Iterable[tuple[Plan, Row]], more: int = 0, note: str = "") -> Asking:
+    def _all(self, question: RowQuestion, parts: Iterable[tuple[Plan, Row]], more: int = 0, note: str = "") -> Asking:
         """The answer that is made of the answers for rows of inputs."""
         children: list[Why] = []
         for plan, row in parts:
             children.append((yield replace(question, plan=plan, row=row)))
         return self._made(question, children, more, note)
 
-    def _ways(self, question: Question, parts: Iterable[tuple[Plan, Row]], left: int) -> Asking:
+    def _ways(self, question: RowQuestion, parts: Iterable[tuple[Plan, Row]], left: int) -> Asking:
         """The answer that is made of some derivations, with ``left`` others; where one is enough, those are no rows."""
         given = list(parts)
         made = yield from self._all(question, given, left, "" if given else GONE)
         return replace(made, more=0, ways=left) if left and question.most == 1 else made
 
-    def _find(self, question: Question, plan: Plan, wanted: Wanted) -> list[Entry]:
+    def _find(self, question: RowQuestion, plan: Plan, wanted: Wanted) -> list[Entry]:
         return self._finder.find(plan, wanted, question.loops or NO_LOOPS)
 
     # -- leaves
 
-    def _scan(self, scan: Scan, question: Question) -> Asking:
+    def _scan(self, scan: Scan, question: RowQuestion) -> Asking:
         held, name = self._finder.held, scan.relation
         row, names = question.row, scan.schema.names
         if held.plan_of(name) is not None:
@@ -136,10 +138,10 @@ class Reasons:
     def _view(self, name: str, row: Row, most: int) -> Asking:
         plan = self._finder.held.plan_of(name)
         assert plan is not None, "a view has a plan"
-        below = yield Question(plan, row, most, NO_LOOPS)
+        below = yield RowQuestion(plan, row, most, NO_LOOPS)
         return Why(f"view {self._finder.held.shown(name)}", outside(plan.schema, row), plan.schema.names, (below,))
 
-    def _leaf(self, plan: Values | Reference, question: Question) -> Asking:
+    def _leaf(self, plan: Values | Reference, question: RowQuestion) -> Asking:
         if isinstance(plan, Values):
             return self._made(question, (), note="written in the query")
         for recursion, loop, around in reversed(question.within):
@@ -148,7 +150,7 @@ class Reasons:
         raise AssertionError("a reference stands inside its recursion")
         yield question
 
-    def _round(self, name: str, recursion: Recursive, loop: Any, around: Lookups, question: Question) -> Asking:
+    def _round(self, name: str, recursion: Recursive, loop: Any, around: Lookups, question: RowQuestion) -> Asking:
         """A row of a recursive relation, by rows of earlier rounds; one that has been explained is not once more."""
         made = Why(f"recursive {name}", outside(question.plan.schema, question.row), question.plan.schema.names)
         known = id(loop), name, question.row
@@ -165,7 +167,7 @@ class Reasons:
 
     # -- one input
 
-    def _over_one(self, plan: OverOne, question: Question) -> Asking:
+    def _over_one(self, plan: OverOne, question: RowQuestion) -> Asking:
         match plan:
             case Filter(input_) | Explode(input_):
                 own = question.row[: len(input_.schema)]
@@ -181,7 +183,7 @@ class Reasons:
             case Window():
                 return (yield from self._window(plan, question))
 
-    def _project(self, plan: Project, question: Question) -> Asking:
+    def _project(self, plan: Project, question: RowQuestion) -> Asking:
         wanted = pushed(plan, dict(enumerate(question.row)))
         assert wanted is not None, "the row is there"
         if len(wanted) == len(plan.input.schema) and all(isinstance(e, Column | Literal) for e in plan.expressions_):
@@ -192,7 +194,7 @@ class Reasons:
         shown = made[: question.most]
         return (yield from self._ways(question, [(plan.input, row) for row in shown], len(made) - len(shown)))
 
-    def _aggregate(self, plan: Aggregate, question: Question) -> Asking:
+    def _aggregate(self, plan: Aggregate, question: RowQuestion) -> Asking:
         wanted = pushed(plan, dict(enumerate(question.row)))
         assert wanted is not None, "the row is there"
         loops, most = question.loops or NO_LOOPS, self._rows
@@ -213,7 +215,7 @@ class Reasons:
     def _group(self, plan: Aggregate, row: Row) -> Row:
         return tuple(self._finder.value(e, plan.input, row) for e in plan.groups)
 
-    def _deciding(self, plan: Aggregate, question: Question, wanted: Wanted) -> dict[Row, str]:
+    def _deciding(self, plan: Aggregate, question: RowQuestion, wanted: Wanted) -> dict[Row, str]:
         """The rows that have the values that min and max have chosen, one for each call."""
         deciding: dict[Row, str] = {}
         for call, value in zip(plan.calls, question.row[len(plan.groups) :], strict=True):
@@ -237,7 +239,7 @@ class Reasons:
     def _passes(self, plan: Aggregate, call: AggregateCall, row: Row) -> bool:
         return call.filter is None or self._finder.value(call.filter, plan.input, row) is True
 
-    def _top(self, plan: Top, question: Question) -> Asking:
+    def _top(self, plan: Top, question: RowQuestion) -> Asking:
         """A row among the first, and the rows before it that the node passes over."""
         if not plan.offset:
             return (yield from self._all(question, [(plan.input, question.row)]))
@@ -250,7 +252,7 @@ class Reasons:
         parts = [(plan.input, question.row), *((plan.input, row) for row in shown)]
         return (yield from self._all(most, parts, len(rows) - len(shown), f"after {plan.offset:,} rows"))
 
-    def _window(self, plan: Window, question: Question) -> Asking:
+    def _window(self, plan: Window, question: RowQuestion) -> Asking:
         """A row with the results of window functions: the row itself, and the others of its partitions."""
         own = question.row[: len(plan.input.schema)]
         wanted = pushed(plan, dict(enumerate(question.row)))
@@ -272,7 +274,7 @@ class Reasons:
 
     # -- several inputs
 
-    def _over_several(self, plan: OverSeveral, question: Question) -> Asking:
+    def _over_several(self, plan: OverSeveral, question: RowQuestion) -> Asking:
         row = question.row
         match plan:
             case Join():
@@ -305,7 +307,7 @@ class Reasons:
             case Lateral():
                 raise AssertionError("an optimized plan has no lateral join")
 
-    def _join(self, plan: Join, question: Question) -> Asking:
+    def _join(self, plan: Join, question: RowQuestion) -> Asking:
         width, row, loops = len(plan.left.schema), question.row, question.loops or NO_LOOPS
         if plan.kind in ("semi", "anti"):
             below = yield replace(question, plan=plan.left)
@@ -335,17 +337,17 @@ class Reasons:
         parts = [*([told(missing.schema, known)] if known else []), *rest]
         return Why(f"absent: {named(missing)}", None, note=f"no row with {' and '.join(parts)}" if parts else "no row")
 
-    def _meets(self, plan: Join, left: Row, right: Row, question: Question) -> bool:
+    def _meets(self, plan: Join, left: Row, right: Row, question: RowQuestion) -> bool:
         """Whether a row of an outer join is a pair, and not padded."""
         loops = question.loops or NO_LOOPS
         return self._has(question, plan.left, left) and any(
             other == right for other, _ in self._finder.partners(plan, left, 0, dict(enumerate(right)), loops)
         )
 
-    def _has(self, question: Question, plan: Plan, row: Row) -> bool:
+    def _has(self, question: RowQuestion, plan: Plan, row: Row) -> bool:
         return any(w > 0 for _, w in self._find(question, plan, dict(enumerate(row))))
 
-    def _asof(self, plan: Asof, left: Plan, right: Plan, question: Question) -> Asking:
+    def _asof(self, plan: Asof, left: Plan, right: Plan, question: RowQuestion) -> Asking:
         width = len(left.schema)
         mine, other = question.row[:width], question.row[width:]
         if plan.how == "left" and other[plan.at[1]] is None:
@@ -354,7 +356,7 @@ class Reasons:
             return self._made(question, (below, absent), note=f"NULL for {named(right)}")
         return (yield from self._all(question, [(left, mine), (right, other)]))
 
-    def _multiway(self, plan: Multiway, question: Question) -> Asking:
+    def _multiway(self, plan: Multiway, question: RowQuestion) -> Asking:
         wanted = dict(enumerate(question.row))
         shown, count = list[tuple[Row, ...]](), 0
         for _, w, rows in self._finder.bindings(plan, wanted, question.loops or NO_LOOPS):
@@ -379,7 +381,7 @@ def _passes_on(plan: Plan) -> bool:
 
 
 def _answered(reasons: Reasons, first: Asking) -> Why:
-    """Run a generator that asks questions, and those that answer them, on a stack of our own."""
+    """Run generators that ask each other questions, on an explicit stack instead of Python's."""
     stack, answer = [first], None
     while True:
         try:

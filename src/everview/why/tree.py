@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class Why:
-    """A row, the plan node that gives it, and the rows that it is made of.
+    """A row, the plan node behind it, and the reasons for its input rows.
 
     A base row names its ``table``. What is absent has no row: its ``note`` says what there is none of. ``more`` counts
     rows that stand beside the children and are not shown, ``ways`` how the row could be made of other rows, too; a row

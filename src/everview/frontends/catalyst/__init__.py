@@ -13,7 +13,7 @@ from typing import Any
 from everview.errors import DataFrameError, EverviewError
 from everview.frontends.catalyst import expressions, joins, lambdas, literals, plans
 from everview.frontends.catalyst.plan_reader import MARK, MOST_CONSTANTS, PLANS, PlanReader
-from everview.frontends.catalyst.questions import Question, questions
+from everview.frontends.catalyst.questions import FrameQuestion, questions
 from everview.frontends.catalyst.reading import HANDLERS, CatalystReading
 from everview.frontends.catalyst.tree import CatalystNode, Path, parsed
 from everview.plan.catalog import Readable
@@ -27,8 +27,8 @@ __all__ = [
     "MOST_CONSTANTS",
     "PLANS",
     "CatalystNode",
+    "FrameQuestion",
     "Path",
-    "Question",
     "ReadFrame",
     "UnreadFrame",
     "frame_plan",

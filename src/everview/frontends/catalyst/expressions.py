@@ -63,7 +63,7 @@ def _same(node: CatalystNode, reader: ExpressionReader) -> Expression:
 
 @reads("With")
 def _with(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    """An expression that reads another, which stands in it once, several times; JSON does not say which of several."""
+    """Catalyst's `With`: a common expression, bound once and used in several places."""
     definitions = node.all("defs")
     if len(definitions) != 1:
         raise reader.reading.refused(node, "several common expressions cannot be read", "write them out")

@@ -14,7 +14,7 @@ GENERATOR_KINDS = ("Explode", "PosExplode", "Inline", "Stack", "JsonTuple", "Var
 
 
 def generated_rows(node: CatalystNode, reader: ExpressionReader) -> FrameRows:
-    """The rows of a `Generate`: those below, each beside what the generator makes of it."""
+    """The rows of a `Generate`: each input row beside every row that the generator makes of it."""
     rows = reader.rows.settled()
     function, outer = node.at("generator"), bool(node.fields["outer"])
     if function.kind == "GeneratorOuter":

@@ -15,7 +15,7 @@ _OPTIONS: Final = ("JsonToStructs", "StructsToJson", "CsvToStructs", "StructsToC
 
 
 @dataclass(frozen=True)
-class Question:
+class FrameQuestion:
     """Something about a node that JSON does not say."""
 
     node: CatalystNode
@@ -26,24 +26,24 @@ class Question:
         return question(self.node.path, self.what)
 
 
-def questions(tree: CatalystNode, *, tries: bool) -> Iterator[Question]:
+def questions(tree: CatalystNode, *, tries: bool) -> Iterator[FrameQuestion]:
     """All questions about a plan; ``tries`` says whether some expression may give NULL in place of an error."""
     marked = {node.children[0].path for node in tree.walk() if is_marked(node)}
     for node in tree.walk():
         if node.kind in ("LocalRelation", "LogicalRDD") and node.path not in marked:
-            yield Question(node, "rows")
+            yield FrameQuestion(node, "rows")
         if tries and ("evalMode" in node.fields or "evalContext" in node.fields):
-            yield Question(node, "mode")
+            yield FrameQuestion(node, "mode")
         if node.kind == "Expand" and node.fields["projections"] is None:
-            yield Question(node, "projections")
+            yield FrameQuestion(node, "projections")
         if node.kind == "PivotFirst":
-            yield Question(node, "pivots")
+            yield FrameQuestion(node, "pivots")
         if node.kind in ("Like", "ILike"):
-            yield Question(node, "escape")
+            yield FrameQuestion(node, "escape")
         if node.kind in _OPTIONS:
-            yield Question(node, "options")
+            yield FrameQuestion(node, "options")
         if node.kind == "Literal" and node.fields["dataType"] == "binary" and node.fields["value"] is not None:
-            yield Question(node, "hex")
+            yield FrameQuestion(node, "hex")
 
 
 def is_marked(node: CatalystNode) -> bool:

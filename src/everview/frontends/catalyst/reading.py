@@ -55,7 +55,7 @@ class CatalystReading:
     arbitrary: bool = False  # whether Spark may answer with any of several rows, and we with one of them
 
     def answer(self, node: CatalystNode, what: str) -> Any:
-        """What Spark said about a node when it was asked; None if it was not."""
+        """Spark's answer to a question about a node; None if it was not asked."""
         return self.answers.get(question(node.path, what))
 
     def blame(self, node: CatalystNode) -> None:

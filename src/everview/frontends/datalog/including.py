@@ -37,7 +37,7 @@ DEEPEST: Final = 64  # files inside each other
 
 
 def with_includes(text: str, folder: Path | None = None) -> str:
-    """The text with the texts of all files that it includes; one that includes none is unchanged."""
+    """The text with all included files in place of their `.include` lines."""
     if ".include" not in text and ".once" not in text:
         return text
     return _Including().text(text, "", folder or Path(), ())

@@ -164,7 +164,7 @@ def noted(found: T, place: TextPlace) -> T:
 
 
 def somewhere(found: Any) -> TextPlace:
-    """The place of something written: its own, or that of the first part of it that has one."""
+    """The place of a piece of syntax in the text: its own, or that of its first placed part."""
     known, waiting = NOTED.get() or {}, [found]
     while waiting:
         part = waiting.pop()

@@ -34,7 +34,7 @@ DEEPEST: Final = 32  # levels of entities inside of each other
 
 @dataclass(frozen=True, slots=True)
 class PulledAttribute:
-    """An attribute that is wanted under a key; ``inner`` is wanted of the entities that it refers to.
+    """One attribute of a pull pattern, the key of its value, and the ``inner`` pattern for referenced entities.
 
     A number as ``inner`` repeats the pattern in which the attribute stands, so many levels deep.
     """

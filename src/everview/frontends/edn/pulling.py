@@ -196,7 +196,7 @@ def _or_default(value: Expression, one: PulledAttribute) -> Expression:
 
 
 def without_gaps(value: Any) -> Any:
-    """A pulled value without the attributes that an entity does not have; None if it has none of them."""
+    """A pulled value with absent attributes left out; None if nothing remains."""
     match value:
         case dict():
             kept = {key: inner for key, part in value.items() if (inner := without_gaps(part)) is not None}  # pyright: ignore[reportUnknownVariableType]

@@ -33,7 +33,7 @@ class Aggregated:
 
 @dataclass(frozen=True, slots=True)
 class PulledEntity:
-    """``(pull ?e [:name])``: attributes of an entity, and of those that it refers to."""
+    """``(pull ?e [:name])`` in `:find`: attributes of an entity and of referenced entities, as a map."""
 
     variable: RuleVariable
     pattern: PullPattern

@@ -28,7 +28,7 @@ _LESS: Final = {"less": 1, "less_equal": 1, "greater": -1, "greater_equal": -1}
 
 
 class NotMonotone(Exception):
-    """Raised by what a better value may make worse; says what that is."""
+    """Raised for an expression that is not monotone in a recursion's min or max; names the expression."""
 
 
 def extremes_of(plan: Plan, labels: frozenset[str]) -> Ways | None:

@@ -135,7 +135,7 @@ def _starts(ctes: list[exp.CTE], labels: Mapping[str, str], context: QueryContex
 
 
 def _start(node: exp.Expr, names: set[str]) -> exp.Expr | None:
-    """A query without the branches of unions inside of it that read some relations; None if it reads them still."""
+    """A query with all union branches dropped that read the given relations; None if another part reads them."""
     node = node.copy()
     for union in reversed([*node.find_all(exp.Union)]):  # the innermost first
         sides = [side for side in (union.this, union.expression) if not _read(side, names)]

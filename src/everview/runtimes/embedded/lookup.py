@@ -33,7 +33,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderedTrace:
     """The traces of a relation in one order of its columns, one a shard."""
 
     traces: tuple[Trace, ...]
@@ -78,7 +78,7 @@ class LookedUp:
 
     def __init__(self, run: Embedded) -> None:
         self._run = run
-        self._orders: dict[str, list[Ordered]] = {}
+        self._orders: dict[str, list[OrderedTrace]] = {}
 
     def rows(self, relation: str, values: Values, most: int | None = None) -> tuple[list[tuple[Row, int]], int]:
         """The rows of a relation with these values, at most so many, with weights; and how many there are."""
@@ -87,7 +87,7 @@ class LookedUp:
             return [], sum(len(trace.before) for trace in orders[0].traces)
         return self._found(orders, values, most)
 
-    def _found(self, orders: list[Ordered], values: Values, most: int | None) -> tuple[list[tuple[Row, int]], int]:
+    def _found(self, orders: list[OrderedTrace], values: Values, most: int | None) -> tuple[list[tuple[Row, int]], int]:
         schema, best = orders[0].schema, max(orders, key=lambda order: order.known(values))
         words = encoded(schema, values, self._run)
         if words is None:
@@ -97,13 +97,13 @@ class LookedUp:
         shown = decode_rows(schema, np.ascontiguousarray(first[:, :-1]), self._run.dictionary)
         return list(zip(shown, first[:, -1].tolist(), strict=True)), rows.shape[0]
 
-    def orders(self, relation: str) -> list[Ordered]:
+    def orders(self, relation: str) -> list[OrderedTrace]:
         """The orders in which a relation is kept; the first holds it for sure."""
         if relation not in self._orders:
             self._orders[relation] = list(self._kept(relation))
         return self._orders[relation]
 
-    def _kept(self, relation: str) -> Iterator[Ordered]:
+    def _kept(self, relation: str) -> Iterator[OrderedTrace]:
         program, state = self._run.program, self._run.state
         circuit = program.circuit
         table = program.table(relation)
@@ -116,7 +116,7 @@ class LookedUp:
             schema = circuit.layout(circuit.sources[relation]).schema
             columns = tuple(schema.index(name) for name in layout.schema.names)
         sought = len(columns) if not layout.by_value else layout.key
-        yield Ordered(tuple(state.of(node)), schema, columns, sought)
+        yield OrderedTrace(tuple(state.of(node)), schema, columns, sought)
         stream = _indexed(program, node)
         for other, kept in program.traces.items():
             index = _index_of(program, other)
@@ -125,7 +125,7 @@ class LookedUp:
             if len(set(index[0].fields)) == len(schema):
                 fields = index[0].fields
                 sought = len(fields) if not kept.by_value else kept.key
-                yield Ordered(tuple(state.of(other)), schema, fields, sought)
+                yield OrderedTrace(tuple(state.of(other)), schema, fields, sought)
 
     # -- recursions
 
@@ -142,7 +142,7 @@ class LookedUp:
         wanted = ", ".join(names)
         return [loop for loops in program.loops for loop in loops if loop.at in nodes and loop.name == wanted]
 
-    def iterations(self, loop: Loop, place: int, schema: Schema) -> Ordered | None:
+    def iterations(self, loop: Loop, place: int, schema: Schema) -> OrderedTrace | None:
         """The trace of a relation of a loop before its last distinct, with iterations; None if there is none."""
         node = loop.program.circuit[loop.feedbacks[place][1]]
         if not isinstance(node, Apply) or node.inputs[0] not in loop.program.traces:
@@ -152,9 +152,9 @@ class LookedUp:
         if layout.schema.types != schema.types or layout.by_value:
             return None
         traces = tuple(self._run.state.of(trace, (loop.at,)))
-        return Ordered(traces, layout.schema, tuple(range(len(schema))), len(schema))
+        return OrderedTrace(traces, layout.schema, tuple(range(len(schema))), len(schema))
 
-    def came(self, order: Ordered, values: Values) -> list[tuple[Row, int]]:
+    def came(self, order: OrderedTrace, values: Values) -> list[tuple[Row, int]]:
         """The rows of a recursive relation with these values, each with the iteration in which it came."""
         words = encoded(order.schema, values, self._run)
         if words is None:
@@ -207,7 +207,7 @@ def encoded(schema: Schema, values: Values, run: Embedded) -> dict[int, int] | N
 
 
 def _index_of(program: Program, node: int) -> tuple[Index, int] | None:
-    """The index that a trace keeps, and the stream that it indexes."""
+    """The index node of a trace, and the stream below the index."""
     kept = program.circuit[node]
     if not isinstance(kept, Apply) or not isinstance(kept.operator, Arrange) or kept.inputs[0] is None:
         return None

@@ -124,7 +124,7 @@ def _becomes(was: Field, now: Field) -> bool:
 
 
 def _is_entries(was: Type, now: MapType) -> bool:
-    """Whether a type is that of the entries of a map, as which maps were stored before there was a type for them."""
+    """Whether a type is ARRAY<STRUCT<key, value>>, the stored form of maps in older states."""
     inner = was.element if isinstance(was, Array) else None
     fields = inner.fields if isinstance(inner, Struct) else ()
     return [(f.name, f.type) for f in fields] == [("key", now.key), ("value", now.value)]

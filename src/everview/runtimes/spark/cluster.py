@@ -155,7 +155,7 @@ class Cluster:
                 self.written.setdefault(ref.key, []).append(ref)
 
     def close(self) -> None:
-        """Remove the files through which tasks have passed on what they had: what is wanted of them is here."""
+        """Remove the files that carried large cells between the tasks of an epoch."""
         if self.jobs:
             discard_passed(self.path, self.epoch + 1)
 

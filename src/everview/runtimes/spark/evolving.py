@@ -304,7 +304,7 @@ class EvolvingRun(Embedded):
                 yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
 
     def _whole(self, state: ProgramState) -> Whole:
-        """What the traces of a state hold after a turn, also those that tasks have written."""
+        """The contents of a trace after a turn, also of traces written by tasks."""
         written: dict[str, list[SliceRef]] = {}
         for edit in self._written:
             assert isinstance(edit.new, SliceRef), "tasks refer to what they wrote"

@@ -53,7 +53,7 @@ Cells = dict[int, Matrix]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A stream that new traces are computed from: all that has come by it so far, as a trace of the state holds it."""
+    """A stream that new traces are computed from: its whole history, read from a stored trace."""
 
     node: int
     stage: int  # the number of the stage that the stream is of

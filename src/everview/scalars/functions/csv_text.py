@@ -17,8 +17,8 @@ from everview.types import BOOLEAN, STRING, Type, type_of_arrow
 
 
 @dataclass(frozen=True, slots=True)
-class CsvForm:
-    """How lines are written: what is between cells and around them, what is NULL, and whether errors fail."""
+class CsvCells:
+    """The syntax of CSV text: separator, quote, escape, NULL text, and whether malformed lines fail."""
 
     sep: str = ","
     quote: str = '"'
@@ -27,7 +27,7 @@ class CsvForm:
     strict: bool = False
 
     @classmethod
-    def of(cls, options: Value | None) -> CsvForm:
+    def of(cls, options: Value | None) -> CsvCells:
         """The form that the options of a call ask for."""
         given: dict[str, str] = {} if options is None else json.loads(options.as_py())
         plain = cls(given.get("sep", ","), given.get("quote", '"'), given.get("nullValue", ""))
@@ -35,7 +35,7 @@ class CsvForm:
 
 
 @cache
-def _quoted_cell(form: CsvForm) -> re.Pattern[str]:
+def _quoted_cell(form: CsvCells) -> re.Pattern[str]:
     quote, sep = re.escape(form.quote), re.escape(form.sep)
     return re.compile(rf"{quote}((?:[^{quote}\\]|\\.)*){quote}(?={sep}|$)", re.DOTALL)
 
@@ -48,7 +48,7 @@ _FRACTION: Final = r"^\s*([+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF
 
 def _from_csv(out: Kind, a: Value, schema: Value, options: Value | None = None) -> Any:
     """The fields of each line, cast from text column by column."""
-    form, lines = CsvForm.of(options), a.to_pylist()
+    form, lines = CsvCells.of(options), a.to_pylist()
     cells = [None if line is None else _cells(line, form) for line in lines]
     columns: list[Value] = []
     failed = np.array([row is not None and len(row) != len(out) for row in cells], bool)
@@ -62,7 +62,7 @@ def _from_csv(out: Kind, a: Value, schema: Value, options: Value | None = None) 
     return Checked(made, failed, "it is no line of the schema") if form.strict and failed.any() else made
 
 
-def _cells(line: str, form: CsvForm) -> list[str | None]:
+def _cells(line: str, form: CsvCells) -> list[str | None]:
     """The cells of a line, an empty one as NULL; one with a quote in its midst is as it stands."""
     cells: list[str | None] = []
     at, pattern = 0, _quoted_cell(form)
@@ -120,7 +120,7 @@ def _to_csv(out: Kind, a: Value, options: Value | None = None) -> Any:
             columns.append(to_string(column, type_of_arrow(field.type)).to_pylist())
     present = a.is_valid().to_pylist()
     rows = zip(*columns, strict=True) if columns else [()] * len(a)
-    form = CsvForm.of(options)
+    form = CsvCells.of(options)
     return pa.array([_line(row, form) if there else None for row, there in zip(rows, present, strict=True)], out)
 
 
@@ -131,11 +131,11 @@ def _moments(column: Value) -> list[str | None]:
     return text.to_pylist()
 
 
-def _line(cells: tuple[str | None, ...], form: CsvForm) -> str | None:
+def _line(cells: tuple[str | None, ...], form: CsvCells) -> str | None:
     return form.sep.join(_quoted(cell, form) for cell in cells) or None
 
 
-def _quoted(cell: str | None, form: CsvForm) -> str:
+def _quoted(cell: str | None, form: CsvCells) -> str:
     if cell is None:
         return f"{form.quote}{form.null}{form.quote}" if form.quote_all else form.null
     cell = cell.strip(" ")

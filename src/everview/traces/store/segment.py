@@ -94,7 +94,7 @@ class SegmentWriter:
         return self._put(array, lambda offset: refer(name, shard, array, self.name, offset))
 
     def add_trace(self, name: str, shard: int, matrix: Matrix) -> SliceRef:
-        """Append one slice of a trace: in narrow form, if it is large and that makes it smaller by a quarter."""
+        """Append one slice of a trace; a large one in narrow form, if that saves a quarter."""
         if matrix.nbytes < NARROW_FROM or (narrow := narrowed(matrix)).nbytes * 4 > matrix.nbytes * 3:
             return self.add(name, shard, np.ascontiguousarray(matrix))
         return self._put(narrow, lambda offset: refer_narrow(name, shard, matrix.shape, narrow, self.name, offset))

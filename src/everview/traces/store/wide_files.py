@@ -28,7 +28,7 @@ BOOT: Final = Path("/proc/sys/kernel/random/boot_id")  # where there is none, a 
 
 
 def wide_map(name: str, size: int, blocks: Iterable[Matrix]) -> mmap.mmap:
-    """A map of the file of that name, which is made of blocks unless it is there; it has so many bytes."""
+    """A memory map of a named file of so many bytes; the file is written from the blocks if it is missing."""
     folder = _folder()
     there = _mapped(folder / name, size)
     if there is not None:

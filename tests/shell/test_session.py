@@ -152,3 +152,17 @@ def test_completion_knows_names_keywords_functions_and_commands() -> None:
     assert completions(db, "cust") == ["customer"]
     assert "upper(" in completions(db, "upp")
     assert completions(db, "\\t") == ["\\timing"]
+
+
+def test_why_a_row_is_there_or_is_not() -> None:
+    shell = Shell()
+    shell("CREATE TABLE t (n BIGINT PRIMARY KEY, s STRING); INSERT INTO t VALUES (1, 'it''s (one)'), (2, NULL);")
+    shell("CREATE VIEW small AS SELECT s FROM t WHERE n < 2;")
+    assert "table t: (n=1, s=" in shell("WHY small ('it''s (one)');")
+    assert "n < 2" in shell("why not `small` (NULL)")
+    shell("WHY small ('nothing');")
+    assert "why_not" in shell.err.getvalue()
+    shell("WHY small (SELEC);")
+    assert "error" in shell.err.getvalue()
+    shell.session.objects = True
+    assert "it's (one)" in json.dumps(json.loads(shell("WHY small ('it''s (one)')")), ensure_ascii=False)

@@ -25,6 +25,7 @@ from everview.zset.batch import Batch
 
 EVERY: Final = 2.0  # seconds between two answers of \watch
 _SUBSCRIBE: Final = re.compile(r"(UN)?SUBSCRIBE\s+(?:TO\s+)?[`\"]?([^`\"]+?)[`\"]?\s*;?", re.IGNORECASE)
+_WHY: Final = re.compile(r"WHY\s+(NOT\s+)?[`\"]?([^`\"(]+?)[`\"]?\s*\((.*)\)\s*;?", re.IGNORECASE | re.DOTALL)
 _READERS: Final = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 
 
@@ -104,6 +105,8 @@ class ShellSession:
             self._command(text)
         elif (about := _SUBSCRIBE.fullmatch(text)) is not None:
             self._unsubscribe(about[2]) if about[1] else self._subscribe(about[2])
+        elif (asked := _WHY.fullmatch(text)) is not None:
+            self._why(asked[2], asked[3], absent=asked[1] is not None)
         elif (file := self._file(text)) is not None:
             self._table_of(file)
         else:
@@ -127,7 +130,7 @@ class ShellSession:
         if isinstance(said, str):
             self.console.print(Text(said), soft_wrap=True)
         else:
-            self._line(json.dumps(said, ensure_ascii=False))
+            self._line(json.dumps(said, ensure_ascii=False, default=str))
 
     def _line(self, line: str) -> None:
         self.console.print(Text(line), soft_wrap=True)
@@ -139,6 +142,12 @@ class ShellSession:
             return
         self.errors.print(Text("error: ", "red"), end="")
         self.errors.print(Text(str(error)), soft_wrap=True)
+
+    def _why(self, view: str, values: str, *, absent: bool) -> None:
+        """Print why a view has a row, or has it not; the row is written as its values in SQL."""
+        (row,) = self.db.sql(f"SELECT {values}").rows()
+        told = self.db.why_not(view, row) if absent else self.db.why(view, row)
+        self._say(told.to_dict() if self.objects else str(told))
 
     # -- files
 
@@ -222,7 +231,8 @@ class ShellSession:
         for command, said in COMMANDS.items():
             self._say(f"{command:10}{said}")
         self._say(
-            "SUBSCRIBE view shows its changes as they come; UNSUBSCRIBE view ends that. A file's name makes a table."
+            "SUBSCRIBE view shows its changes as they come; UNSUBSCRIBE view ends that. A file's name makes a table. "
+            "WHY view (value, …) shows what is behind a row, WHY NOT view (value, …) what is missing."
         )
 
     # -- subscriptions

@@ -40,6 +40,7 @@ SCENARIOS = (
     "tpch",
     "applied",
     "views",
+    "why",
     "clock",
     "nexmark",
     "expiry",

@@ -150,7 +150,8 @@ def test_a_driver_that_is_killed(session: SparkSession, cluster: Standalone, tmp
     with streamed(session, tmp_path) as p:
         p.start(trigger={"availableNow": True}).awaitTermination()
         assert sorted(tuple(row) for row in p.view("sums").collect()) == expected
-        assert p.epoch == len(files)
+        # Killed between two of its notes, Spark takes the file that it has noted and the next one as one batch.
+        assert len(files) - 1 <= p.epoch <= len(files)
         assert p.verify()
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All tests, in two lanes beside each other: those on Spark, whose one session waits for a JVM much of the time; and
-# the checks, all other tests and pages, and the tests on a cluster and with Delta Lake, in processes of their own.
+# the checks, all other tests and pages, and what starts a session of its own: tests on a cluster, those with Delta Lake,
+# and pages.
 # What the Spark lane has to say comes when the other one is done. Delta Lake is not made for the pinned PySpark yet:
 # its tests have the one that it is made for.
 set -u
@@ -13,17 +14,17 @@ spark_pages=$(grep -rlE '^>>> from everview.spark import .*session' README.md do
 pages=$(find README.md docs -name '*.md' | grep -vxF "$spark_pages")
 
 log=$(mktemp)
-# shellcheck disable=SC2086
-("${pytest[@]}" -m spark && "${pytest[@]}" --doctest-glob='*.md' $spark_pages) >"$log" 2>&1 &
+"${pytest[@]}" -m spark >"$log" 2>&1 &
 lane=$!
-trap 'pkill -P $lane; kill $lane 2>/dev/null; rm -f "$log"' EXIT # the lane, and what it is running
+trap 'kill $lane 2>/dev/null; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM
 
 # shellcheck disable=SC2086
 make --no-print-directory check &&
     "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not delta" --doctest-glob='*.md' tests src $pages &&
     "${pytest[@]}" -m cluster tests/spark/test_cluster.py &&
-    PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta
+    PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta &&
+    "${pytest[@]}" --doctest-glob='*.md' $spark_pages
 others=$?
 if kill -0 $lane 2>/dev/null; then
     echo "The tests on Spark, which began at the same time:"

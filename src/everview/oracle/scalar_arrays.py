@@ -117,7 +117,7 @@ def _standardized(power: int) -> Callable[[list[float | None]], float | None]:
             return None
         if power == 4:
             return float(moment / second**2 - 3)
-        return math.copysign(math.sqrt(moment**2 / second**3), moment)
+        return math.copysign(math.sqrt(moment**2 / second**3), -1 if moment < 0 else 1)
 
     return run
 

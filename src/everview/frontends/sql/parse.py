@@ -94,6 +94,7 @@ def _statements(source: SqlText, dialect: Dialect) -> Iterator[tuple[list[Token]
             statement.append(token)
         elif statement:
             _check_commas(statement, source)
+            _check_numbers(statement, source)
             if isinstance(dialect, Plain) and (slip := read_all_the_same(statement, source.text)) is not None:
                 raise _told(slip, source)
             yield statement, any(start < statement[0].start for start in explained)
@@ -148,6 +149,14 @@ def _check_commas(tokens: list[Token], source: SqlText) -> None:
         if before is None or before.token_type in _OPENS or after is None or after.token_type in _CLOSES:
             hint = "take out the comma, or write what belongs there"
             raise source.error("syntax error: something is missing beside the comma", token.start, hint=hint)
+
+
+def _check_numbers(tokens: list[Token], source: SqlText) -> None:
+    """Refuse numbers whose exponent is missing, which sqlglot takes as they are."""
+    for token in tokens:
+        if token.token_type == TokenType.NUMBER and token.text[-1:] in ("e", "E"):
+            message = f"syntax error: the number {token.text[:20]} has no exponent"
+            raise source.error(message, token.start, hint="write 1e10 for a DOUBLE; names begin with a letter")
 
 
 def _statement(tokens: list[Token], explain: bool, source: SqlText, dialect: Dialect) -> Parsed:

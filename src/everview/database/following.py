@@ -72,7 +72,7 @@ def _moved(core: Core, committed: CommittedEpoch, before: dict[str, Batch]) -> d
 
 
 def _differences(core: Core, before: dict[str, Batch]) -> dict[str, Batch]:
-    """How views differ from what they held; of those that are new, all that they hold."""
+    """The changes of all views since the rows held before; every row of a new view."""
     changes: dict[str, Batch] = {}
     for name in core.run.views:
         if name in core.catalog.guards:

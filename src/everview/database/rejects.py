@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def prepare_rejects(core: Core, feed: Any) -> None:
-    """Make the table that a feed sets rows aside in, if it names one and it is not there."""
+    """Make the table for a feed's refused rows, unless the feed names none or it exists."""
     name = getattr(feed, "rejects", None)
     if name is not None:
         make_rejects(core, name)

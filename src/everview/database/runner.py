@@ -27,7 +27,7 @@ _NEVER: Final = float("inf")
 
 @dataclass(slots=True)
 class SourceRhythm:
-    """When a source was last read to its end, when it is due, and how it fails if it does."""
+    """The state of one source: its last complete read, its next try, and its failures in a row."""
 
     due: float
     read: float | None = None
@@ -37,7 +37,7 @@ class SourceRhythm:
 
 @doors()
 class Runner(Closing):
-    """The runner of a database, as `Database.run` gives it: what it tells of sources, and how it is stopped."""
+    """A database's background runner, made by `Database.run`: lag and errors of its sources, and how to stop it."""
 
     @inside
     def __init__(self, core: Core, every: float, longest: float, limit: int | None) -> None:
@@ -105,7 +105,7 @@ class Runner(Closing):
             self._stopped.wait(max(0.0, min(soonest - monotonic(), PATIENCE)))
 
     def _look_for_sources(self) -> None:
-        """Begin with sources that were attached, and forget those that were detached."""
+        """Take up newly attached sources, and drop detached ones."""
         names = [*self._core.attached.names(), *([WRITER] if self._core.follower is not None else [])]
         now = monotonic()
         self._rhythms = {name: self._rhythms.get(name) or SourceRhythm(now) for name in names}

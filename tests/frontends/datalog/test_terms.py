@@ -245,3 +245,11 @@ def test_refused(written: str) -> None:
     assert message in str(refused.value)
     assert refused.value.hint
     assert "line" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "true", "{}", '{"root": "x", "types": 3}', '{"root": "x", "types": {"x": {"y": 3}}}']
+)
+def test_a_specification_of_types_that_is_none_is_named(spec: str) -> None:
+    with pytest.raises(ev.EverviewError, match="no specification of types"):
+        ev.connect().sql("SELECT term_checked('a', ?)", [spec])

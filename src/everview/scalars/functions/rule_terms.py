@@ -68,8 +68,9 @@ def _spec(said: str) -> dict[str, Any]:
     """A specification of types, as rules write them."""
     try:
         spec: dict[str, Any] = json.loads(said)
-        assert spec["root"] in spec["types"]
-    except (ValueError, TypeError, KeyError, AssertionError):
+        branches = [kinds for type_ in spec["types"].values() for kinds in type_.values()]
+        assert spec["root"] in spec["types"] and all(isinstance(kinds, list) for kinds in branches)
+    except (ValueError, TypeError, KeyError, AttributeError, AssertionError):
         raise Failed("term_checked is for rules: its second argument is no specification of types") from None
     return spec
 

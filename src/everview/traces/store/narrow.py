@@ -112,7 +112,7 @@ def _narrow(column: Words) -> NarrowColumn:
 
 
 def _step(distances: NDArray[np.uint64]) -> int:
-    """The greatest common divisor of all distances; a sample of them often tells that it is 1."""
+    """The greatest common divisor of all distances; often a sample shows that it is 1."""
     step = math.gcd(*distances[:SOME].tolist())
     if step <= 1:
         return 1

@@ -12,6 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from standalone import JAVA
+
 CONNECTORS = Path(os.environ.get("EVERVIEW_CONNECTORS", Path(__file__).parents[1] / ".connectors"))
 CLUSTER = "ZXZlcnZpZXctdGVzdHMtMA"  # an id that is made of 16 bytes
 SETTINGS = {
@@ -69,8 +71,7 @@ def connectors(use: str) -> str:
 def _java(program: str, *arguments: str | Path) -> list[str]:
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else "java"
-    quick = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-    return [java, *quick, "-cp", connectors("broker"), program, *map(str, arguments)]
+    return [java, "-Xmx256m", *JAVA.split(), "-cp", connectors("broker"), program, *map(str, arguments)]
 
 
 def _free_ports(count: int) -> list[int]:

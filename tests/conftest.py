@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import Phase, settings
 
+from standalone import JAVA
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+# Of every Java that PySpark starts, in processes that tests start, too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
+os.environ.setdefault("SPARK_LAUNCHER_OPTS", JAVA)
 
 # The first call of a kernel may compile it, so no example has a deadline.
 settings.register_profile("fast", deadline=None, max_examples=20)

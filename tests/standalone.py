@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SOURCES = Path(__file__).parents[1] / "src"
 PATIENCE = 300.0  # seconds until a process must have said that it is there
-JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that live for a minute
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes of minutes: compile quickly, not well
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ def driver(master: str, scratch: Path, environment: Mapping[str, str] | None = N
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": JAVA,
         "spark.executor.extraJavaOptions": JAVA,
         "spark.executor.cores": "1",
         "spark.cores.max": "2",

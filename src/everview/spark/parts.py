@@ -27,6 +27,7 @@ from everview.spark.places import CheckpointPlace
 from everview.spark.progress import ProgressLog
 from everview.spark.redefining import PipelineDefinitions
 from everview.spark.state import EngineOptions, PipelineState
+from everview.spark.stream_loop import StreamLoop
 from everview.spark.streaming import Streaming
 from everview.spark.zones import require_zone, zone_of_session
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BAD_ROWS = ("fail", "quarantine")
+POSITIONS = ("spark", "state")
 
 
 class PipelineParts(Closing):
@@ -52,6 +54,7 @@ class PipelineParts(Closing):
         keep_epochs: int = 1000,
         check_functions: bool = False,
         loops: LoopBounds | None = None,
+        positions: str = "spark",
     ) -> None:
         """A pipeline whose state is in a directory that every machine of the cluster sees, or in an object store.
 
@@ -62,10 +65,14 @@ class PipelineParts(Closing):
         ``keep_epochs`` stay readable. ``shards`` is fixed when the state is made.
         ``loops`` bounds what a recursion may do in one epoch; see `everview.connect`. Views mean by text without a
         time zone, by days and by hours what they mean in the session: its ``spark.sql.session.timeZone`` is kept.
+
+        ``positions`` says who keeps the positions in streams: Spark's streaming query in its checkpoint, or the
+        ``state``, which follows streams of files by a loop of our own, and takes less time around a small epoch.
         """
         _one_of("place", place, get_args(Place))
         if bad_rows is not None:
             _one_of("bad_rows", bad_rows, BAD_ROWS)
+        _one_of("positions", positions, POSITIONS)
         for what, given in (("keep_epochs", keep_epochs), ("shards", shards), ("partitions", partitions)):
             if given is not None and given < 1:
                 raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
@@ -92,7 +99,8 @@ class PipelineParts(Closing):
             bad_rows=bad_rows,
             keep_epochs=keep_epochs,
         )
-        self._streaming = Streaming(self._sources, self._state, self._epochs, self._lock)
+        follow = StreamLoop if positions == "state" else Streaming
+        self._streaming = follow(self._sources, self._state, self._epochs, self._lock)
 
     @contextmanager
     def _defining(self) -> Generator[None]:

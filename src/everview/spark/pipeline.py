@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from everview.spark.stream_loop import LoopQuery
+
 
 class Pipeline(PipelineDefining, PipelineReading):
     """Views over DataFrames that stay right as the data changes.
@@ -44,8 +46,11 @@ class Pipeline(PipelineDefining, PipelineReading):
     """
 
     @in_our_words()
-    def start(self, trigger: Mapping[str, Any] | None = None, *, name: str | None = None) -> StreamingQuery:
-        """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first."""
+    def start(self, trigger: Mapping[str, Any] | None = None, *, name: str | None = None) -> StreamingQuery | LoopQuery:
+        """Follow the streaming sources: every micro-batch is one epoch. What batch frames hold is loaded first.
+
+        With ``positions="state"`` no query of Spark's is started; the handle has its methods to wait and to stop.
+        """
         with self._lock:
             return self._streaming.start(trigger, name, self._require_sinks)
 

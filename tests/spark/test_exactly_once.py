@@ -18,6 +18,7 @@ import pytest
 from everview.errors import ForeignState, SinkError
 from everview.runtimes.spark.engine import Engine
 from everview.spark import Pipeline, arrivals, delivery, sinks
+from everview.spark.stream_loop import FollowedFiles, StreamLoop
 from everview.spark.streaming import Streaming
 from everview.traces.store import Store
 
@@ -58,10 +59,23 @@ def recomputed(directory: Path) -> list[tuple[int, int]]:
     return sorted((group, sums[group]) for group in {k % 3 for k in held})
 
 
-def build(spark: SparkSession, root: Path, place: Any = "driver", called: list[Any] | None = None) -> Pipeline:
-    p = Pipeline(spark, root / "state", place=place, shards=2)
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(root / "in"))
-    changes = p.source("t", stream, key="k", changes="cdc", op="op")
+def build(
+    spark: SparkSession,
+    root: Path,
+    place: Any = "driver",
+    called: list[Any] | None = None,
+    positions: str = "spark",
+) -> Pipeline:
+    p = Pipeline(spark, root / "state", place=place, shards=2, positions=positions)
+    style: dict[str, Any] = {"key": "k", "changes": "cdc", "op": "op"}
+    if positions == "spark":
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(root / "in"))
+        changes = p.source("t", stream, **style)
+    else:
+        one = {"maxFilesPerTrigger": 1}
+        changes = p.source(
+            "t", path=root / "in", format="json", schema=SCHEMA, options=one, columns=["k", "v"], **style
+        )
     changes.map(third, "g BIGINT, v BIGINT").aggregate(["g"], total=("sum", "v")).sink("sums")
     p.sink("sums", path=root / "changes")
     p.sink("sums", path=root / "snapshot", mode="snapshot")
@@ -77,10 +91,10 @@ def third(k: Any, v: Any) -> Any:
     return pa.array([None if k is None else k % 3 for k in k.to_pylist()], pa.int64()), pc.add(v, 0)
 
 
-def check(spark: SparkSession, root: Path) -> None:
+def check(spark: SparkSession, root: Path, positions: str = "spark") -> None:
     """The view, the sum of the delivered changes, and the delivered snapshot are what recomputing gives."""
     expected = recomputed(root / "in")
-    with build(spark, root) as p:
+    with build(spark, root, positions=positions) as p:
         assert sorted(tuple(row) for row in p.view("sums").collect()) == expected
         assert p.verify()
     sums: Counter[tuple[Any, ...]] = Counter()
@@ -154,24 +168,33 @@ STEPS: dict[str, Wrap] = {
     "after it has noted it": after(delivery.Delivery, "mark"),
     "when the batch is over": after(Streaming, "batch"),
 }
+LOOP_STEPS: dict[str, Wrap] = {
+    "when files are planned": after(FollowedFiles, "frame"),
+    "when an epoch of the loop is over": after(StreamLoop, "_epoch"),
+}
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_crash_at_every_step(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "positions"),
+    [*((step, "spark") for step in STEPS), *((step, "state") for step in (*STEPS, *LOOP_STEPS) if "batch" not in step)],
+)
+def test_a_crash_at_every_step(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, positions: str
+) -> None:
     for number in range(3):
         feed(tmp_path / "in", number)
     called: list[Any] = []
-    p = build(spark, tmp_path, called=called)
+    p = build(spark, tmp_path, called=called, positions=positions)
     with monkeypatch.context() as patched:
-        STEPS[step](patched)
+        (STEPS | LOOP_STEPS)[step](patched)
         with pytest.raises(Exception, match=r"Crash|crash|before|after"):
             run(p)
     die(p)
-    p = build(spark, tmp_path, called=called)
+    p = build(spark, tmp_path, called=called, positions=positions)
     run(p)
     assert p.epoch == 3
     p.close()
-    check(spark, tmp_path)
+    check(spark, tmp_path, positions)
     assert sorted({epoch for epoch, _ in called}) == [1, 2, 3]
     assert all(given == dict(called)[epoch] for epoch, given in called)  # again, perhaps, but never otherwise
 
@@ -365,7 +388,7 @@ from spark.test_exactly_once import build, run
 from everview.spark import Pipeline, arrivals
 from everview.traces.store import Store
 
-root, step, place = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+root, step, place, positions = Path(sys.argv[1]), *sys.argv[2:5]
 where, name = {"read": (arrivals.Arrival, "fetch"), "commit": (Store, "commit"), "deliver": (delivery, "deliver"),
                "": (None, "")}[step]
 if where is not None:
@@ -378,7 +401,7 @@ if where is not None:
         return found
     setattr(where, name, killing)
 spark = session("local[2,4]")
-with build(spark, root, place) as p:
+with build(spark, root, place, positions=positions) as p:
     run(p)
     print("epoch", p.epoch)
 spark.stop()
@@ -396,12 +419,26 @@ def test_a_driver_that_is_killed(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(3):
         feed(tmp_path / "in", number)
     for step in ("read", "commit", "deliver"):
-        killed = in_a_process(KILLED, str(tmp_path), step, "driver")
+        killed = in_a_process(KILLED, str(tmp_path), step, "driver", "spark")
         assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
         feed(tmp_path / "in", len(list((tmp_path / "in").iterdir())))
-    done = in_a_process(KILLED, str(tmp_path), "", "driver")
+    done = in_a_process(KILLED, str(tmp_path), "", "driver", "spark")
     assert "epoch 6" in done.stdout, done.stderr[-4000:]
     check(spark, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_loop_that_is_killed_between_plan_and_commit(spark: SparkSession, tmp_path: Path) -> None:
+    for number in range(3):
+        feed(tmp_path / "in", number)
+    killed = in_a_process(KILLED, str(tmp_path), "read", "driver", "state")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-4000:]
+    feed(tmp_path / "in", 3)
+    with build(spark, tmp_path, positions="state") as p:
+        assert p.epoch == 1
+        run(p)
+        assert p.epoch == 4
+    check(spark, tmp_path, "state")
 
 
 DYING = """

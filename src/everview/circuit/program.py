@@ -8,7 +8,7 @@ own that a runtime repeats until nothing is left to do. `run` and `run_at` are p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
@@ -176,6 +176,7 @@ class Program:
         }
         self._level = level = self._levels()
         self._needed: dict[tuple[int, int], frozenset[int]] = {}
+        self._kept: dict[tuple[int, int], frozenset[int]] = {}
         self._prepared: dict[tuple[int, ...], tuple[Task, ...]] = {}
         self.spent = tuple(Spent() for _ in self._nodes)  # of the nodes of the root
         self.stages = tuple(self._stage(n, level) for n in range(max(level.values(), default=0) + 1))
@@ -251,8 +252,12 @@ class Program:
         later = [
             node_id
             for stage in self.stages[end + 1 :]
-            for node_id in (*stage.stays, *stage.shared, *self._moved(stage))
+            for node_id in (*stage.stays, *stage.shared, *map(self.moved, stage.moves))
         ]
+        return self._still(first, last, later)
+
+    def _still(self, first: int, last: int, later: Iterable[int]) -> frozenset[int]:
+        """Those of some stages' streams that are needed ``later``, by loops, or outside."""
         imports = [outer for loops in self.loops[first:] for loop in loops for _, outer in loop.imports]
         return frozenset(
             node_id for node_id in (*later, *imports, *self.outputs) if first <= self._level[node_id] <= last
@@ -263,9 +268,18 @@ class Program:
         stages = self.stages[first : last + 1]
         return frozenset(node_id for stage in stages for node_id in stage.shared if self._level[node_id] < first)
 
-    def _moved(self, stage: Stage) -> Iterator[int]:
-        for node_id in stage.moves:
-            yield from (i for i in inputs_of(self._nodes[node_id]) if i is not None)
+    def kept(self, number: int, end: int) -> frozenset[int]:
+        """The streams of a stage that are wanted on their own shards when stage ``end`` is over; see `wanted`."""
+        if (number, end) not in self._kept:
+            later = [node_id for stage in self.stages[end + 1 :] for node_id in (*stage.stays, *stage.shared)]
+            self._kept[number, end] = self._still(number, number, later)
+        return self._kept[number, end]
+
+    def moved(self, move: int) -> int:
+        """The stream that an exchange moves."""
+        (source,) = inputs_of(self._nodes[move])
+        assert source is not None, "an exchange has an input"
+        return source
 
     def empty(self, node_id: int) -> Matrix:
         return self._empty[node_id]

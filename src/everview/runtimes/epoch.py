@@ -144,6 +144,8 @@ class Epochs:
                     continue
                 loops = Loops(program, place, self.bounds) if loops is None else loops
                 loops.run(loop, cells)
+        if place is not self._place:
+            place.fetch(program, cells, [sink.input for sink in self._sinks.values()])
 
     @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from everview.circuit.program import Loop, Owed, Program, Ran
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import FOR_TICKS, Compiled
-from everview.runtimes.loops import Cells, exchange
+from everview.runtimes.loops import Cells, Left, exchange
 from everview.runtimes.pending import At
 from everview.runtimes.state import Path, ProgramState
 from everview.traces.wide import Wide
@@ -87,6 +87,12 @@ class InProcess:
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
         for shard, batches in appends:
             self.state.push(shard, path, batches)
+
+    def fetch(self, program: Program, cells: Cells, nodes: Collection[int]) -> None:
+        """All cells are here."""
+
+    def put_aside(self, left: Left) -> Left:
+        return left
 
     def _reads(self, cells: Cells) -> Once:
         return Once(lambda read: self._everywhere(read, cells))

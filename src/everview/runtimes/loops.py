@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,11 +15,17 @@ from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.sort import arrange, is_batch
 from everview.operators.exchange import Exchange
 from everview.runtimes.growth import Grown, Growth
-from everview.runtimes.pending import At, Pending
+from everview.runtimes.pending import At, Pending, together
 from everview.runtimes.state import Path
 from everview.types.words import Matrix
 
-Cells = list[dict[int, Matrix]]  # one a shard
+Cells = list[
+    dict[int, Any]
+]  # one a shard; by stream a matrix, or where tasks take part what stands for files of theirs
+ASIDE = 16 << 20  # bytes of rows that have left a loop, after which its place may put them elsewhere
+
+
+Left = list[dict[int, list[Any]]]  # one a shard; by export, its cells of the iterations so far
 
 
 class StagePlace(Protocol):
@@ -38,6 +44,14 @@ class StagePlace(Protocol):
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
         """Append the batches from the stages of one time, shard by shard; only later times see them."""
+        ...
+
+    def fetch(self, program: Program, cells: Cells, nodes: Collection[int]) -> None:
+        """Make some cells matrices, wherever their rows are."""
+        ...
+
+    def put_aside(self, left: Left) -> Left:
+        """The cells that have left a loop, in memory or elsewhere until the loop has ended."""
         ...
 
 
@@ -67,7 +81,8 @@ class Loops:
 
     def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
-        left: list[dict[int, list[Matrix]]] = [{} for _ in cells]
+        left: Left = [{} for _ in cells]
+        here = 0  # bytes of what has left
         inside = _imported(loop, cells)
         growth = Growth(loop, self.bounds, self.grown)
         iteration = 0 if _any_rows(inside) else self.pending.next(path, at, -1)
@@ -77,11 +92,14 @@ class Loops:
             for shard, inner_cells in enumerate(inside):
                 for export, node in loop.exports:
                     if node in inner_cells and inner_cells[node].shape[0]:
-                        left[shard].setdefault(export, []).append(inner_cells[node])
+                        left[shard].setdefault(export, []).append(cell := inner_cells[node])
+                        here += cell.nbytes if isinstance(cell, np.ndarray) else 0
+            if here > ASIDE:
+                left, here = self.place.put_aside(left), 0
             inside = _fed_back(loop, inside)
             fed = growth.feed(inside)
             iteration = iteration + 1 if fed else self.pending.next(path, at, iteration)
-        return [{export: np.concatenate(parts) for export, parts in shard.items()} for shard in left]
+        return [{export: together(parts) for export, parts in shard.items()} for shard in left]
 
     def _iterate(self, loop: Loop, cells: Cells, at: At, path: Path) -> None:
         """All stages of a child at one time; what they append is seen from the next iteration on."""
@@ -108,6 +126,7 @@ class Loops:
             growth.check(iteration)
             inside = [shard | fed for shard, fed in zip(entered, back, strict=True)]
             self._iterate(loop, inside, (*at, iteration), path)
+            self.place.fetch(loop.program, inside, loop.program.outputs)
             again = _fed_back(loop, inside)
             growth.feed(again, whole=True)
             if _same(again, back):
@@ -116,17 +135,18 @@ class Loops:
 
 
 def exchange(program: Program, stage: Stage, cells: Cells) -> None:
-    """Hand every shard the rows that move to it when a stage begins."""
+    """Hand every shard the rows that move to it when a stage begins; cells that tasks hold, tasks have moved."""
     for move in stage.moves:
         node = program.circuit[move]
         assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
-        (source,) = node.inputs
-        assert source is not None
-        moving = [c[source] for c in cells if source in c and c[source].shape[0]]
+        source = program.moved(move)
+        moving = [c[source] for c in cells if source in c and isinstance(c[source], np.ndarray) and len(c[source])]
         parts = [node.operator.split(delta, program.shards) for delta in moving]
         for target, target_cells in enumerate(cells):
             arrived = [p[target] for p in parts if p[target].shape[0]]
-            target_cells[move] = np.concatenate(arrived) if arrived else program.empty(move)
+            if move in target_cells and not isinstance(target_cells[move], np.ndarray):
+                arrived.append(target_cells[move])
+            target_cells[move] = together(arrived) if arrived else program.empty(move)
 
 
 def _too_often(loop: Loop) -> WeightOverflow:
@@ -145,12 +165,15 @@ def _imported(loop: Loop, cells: Cells) -> Cells:
 def _fed_back(loop: Loop, cells: Cells) -> Cells:
     """The feedbacks' outputs in the next iteration; consolidated, so that rows that cancel do not go round for ever."""
     return [
-        {feedback: _consolidated(shard[node]) for feedback, node in loop.feedbacks if node in shard} for shard in cells
+        {feedback: consolidated(shard[node]) for feedback, node in loop.feedbacks if node in shard} for shard in cells
     ]
 
 
-def _consolidated(delta: Matrix) -> Matrix:
-    return delta if is_batch(delta) else arrange(delta, np.arange(delta.shape[1] - 1))
+def consolidated(delta: Any) -> Any:
+    """A cell in which every row is once; those that tasks hold are so when they are fed back."""
+    if not isinstance(delta, np.ndarray) or is_batch(delta):
+        return delta
+    return arrange(delta, np.arange(delta.shape[1] - 1))
 
 
 def _any_rows(cells: Iterable[dict[int, Matrix]]) -> bool:

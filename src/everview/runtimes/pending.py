@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +22,15 @@ class Pending:
 
     def __init__(self, shards: int) -> None:
         self.shards = shards
-        # path of the child → time → (shard, node, held or woken) → matrices
-        self._left: defaultdict[Path, dict[At, dict[tuple[int, int, bool], list[Matrix]]]] = defaultdict(dict)
+        # path of the child → time → (shard, node, held or woken) → cells
+        self._left: defaultdict[Path, dict[At, dict[tuple[int, int, bool], list[Any]]]] = defaultdict(dict)
 
     def note(self, path: Path, shard: int, ran: Ran, depth: int) -> None:
         """Remember what a stage left for later times."""
         for woken, left in ((False, ran.held), (True, ran.wakes)):
+            timed: Any
             for node, timed in left.items():
-                for time, rows in _by_time(timed, depth):
+                for time, rows in by_time(timed, depth) if isinstance(timed, np.ndarray) else timed.by_time:
                     self._left[path].setdefault(time, {}).setdefault((shard, node, woken), []).append(rows)
 
     def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Owed:
@@ -37,7 +39,7 @@ class Pending:
         if not left:
             return NOTHING
         held, woken = (
-            {node: np.concatenate(left.pop((shard, node, kind))) for node in nodes if (shard, node, kind) in left}
+            {node: together(left.pop((shard, node, kind))) for node in nodes if (shard, node, kind) in left}
             for kind in (False, True)
         )
         if not left:
@@ -59,7 +61,13 @@ class Pending:
 NOTHING = Owed()
 
 
-def _by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:
+def together(cells: Sequence[Any]) -> Any:
+    """Several cells as one: a matrix, unless tasks have the rows of some of them elsewhere."""
+    elsewhere = next((cell for cell in cells if not isinstance(cell, np.ndarray)), None)
+    return np.concatenate(cells) if elsewhere is None else elsewhere.among(cells)
+
+
+def by_time(timed: Matrix, depth: int) -> Iterator[tuple[At, Matrix]]:
     """Pairs (time, rows): the rows of each time, with the time columns removed."""
     width = timed.shape[1] - 1 - depth
     rows = timed[sort_order(timed, np.arange(width, width + depth))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -88,10 +88,11 @@ class ProgramState:
             except OverflowError as error:
                 raise WeightOverflow(f"{error}: of rows ({self.schemas[path, node][1]})", hint=NOT_APPLIED) from None
 
-    def pushed(self) -> list[Pushed]:
-        """The batches that the open epoch appends, by trace and shard."""
+    def pushed(self, names: Collection[str] | None = None) -> list[Pushed]:
+        """The batches that the open epoch appends, by trace and shard; of all traces, or of those that are named."""
         self.absorb()
-        return [(trace, name, shard, batch) for trace, name, shard in self if (batch := trace.sum()) is not None]
+        chosen = self if names is None else [trace for trace in self if trace[1] in names]
+        return [(trace, name, shard, batch) for trace, name, shard in chosen if (batch := trace.sum()) is not None]
 
     def held(self) -> dict[str, list[Trace]]:
         """The traces by their names, one a shard."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 STATIC = "static"  # under which the offsets have what was read of batch frames
+OWN = "files"  # and how far streams of files were followed without Spark; which files, the state's slices say
 GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
 
 
@@ -179,7 +180,8 @@ def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
     """The sources that a state has read, as its offsets say."""
     last = Position.known(offsets)
     batches = (*offsets.get(STATIC, ()), *offsets.get(GIVEN, ()))
-    return frozenset((*batches, *(() if last is None else last.streams)))
+    own = offsets.get(OWN, {"streams": ()})["streams"]
+    return frozenset((*batches, *own, *(() if last is None else last.streams)))
 
 
 def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:

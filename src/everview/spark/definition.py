@@ -127,6 +127,7 @@ class Definition(Model):
     place: Literal["auto", "driver", "cluster"] = "auto"
     bad_rows: Literal["fail", "quarantine"] | None = None
     keep_epochs: Count = 1000
+    positions: Literal["spark", "state"] = "spark"
 
 
 _PARTS: Final[dict[str, type[Model]]] = {"spark": SparkModel, "sources": SourceModel, "sinks": SinkModel}

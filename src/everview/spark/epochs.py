@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from everview.spark.progress import Progress, ProgressLog
 from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
+from everview.traces.store import Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,22 @@ class PipelineEpochs:
         frame = arrived(frame)
         arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
         self._run(engine, self._in_time(engine, arrival), position.to_offsets(), number)
+
+    def files(
+        self,
+        engine: Engine,
+        specs: Sequence[SourceSpec],
+        frames: Sequence[DataFrame],
+        offsets: Mapping[str, Any],
+        number: int,
+        edits: Callable[[], Iterable[Replace]],
+    ) -> None:
+        """Run the epoch of files that a loop of our own has found; ``edits`` say in its commit which ones."""
+        if self._sources.follows_clock(engine.offsets):
+            self._tick(engine)
+        arriving = [normalized(frame, spec) for frame, spec in zip(frames, specs, strict=True)]
+        with engine.committing(edits):
+            self._run(engine, self._in_time(engine, Arrival.of(specs, arriving)), offsets, number)
 
     def _in_time(self, engine: Engine, arrival: Arrival) -> Arrival:
         """What arrives, with late rows marked and watermarks moved, if sources have any."""

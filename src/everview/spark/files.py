@@ -39,7 +39,16 @@ KINDS: Final = (".yaml", ".yml", ".sql", ".py")
 RULES: Final = ".dl"  # a file of Datalog among the views
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PATTERN = re.compile(r"[*?\[{]")
-_OURS: Final = ("state", "shards", "partitions", "place", "bad_rows", "keep_epochs", "trigger")  # SET everview.…
+_OURS: Final = (
+    "state",
+    "shards",
+    "partitions",
+    "place",
+    "bad_rows",
+    "keep_epochs",
+    "positions",
+    "trigger",
+)  # SET everview.…
 _SESSION: Final = {"spark.master": "master", "spark.app.name": "name", "spark.driver.memory": "memory"}
 _LISTS: Final = ("key", "columns")  # with commas between them in SQL
 _OF_SINKS: Final = {"key", "begin", "exactly_once"}  # our options of a sink, where SQL has all of them in one place
@@ -106,6 +115,7 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
             place=definition.place,
             bad_rows=definition.bad_rows,
             keep_epochs=definition.keep_epochs,
+            positions=definition.positions,
         )
     for name, source in definition.sources.items():
         with _told(f"{path}: sources.{name}"):

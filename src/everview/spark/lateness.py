@@ -57,11 +57,20 @@ def _micros(name: str, delay: dt.timedelta | str) -> int:
     if isinstance(delay, dt.timedelta):
         micros = delay // dt.timedelta(microseconds=1)
     else:
-        match = _WRITTEN.fullmatch(str(delay))
-        micros = int(match[1]) * MICROS[match[2].lower()] if match and match[2].lower() in MICROS else -1
-    if micros < 0:
+        micros = micros_of(delay)
+    if micros is None or micros < 0:
         raise SourceError(f"source {name}: {delay!r} is no lateness", hint='write "5 minutes", or a timedelta')
     return micros
+
+
+def micros_of(written: Any) -> int | None:
+    """The microseconds of a text like ``5 minutes``; None if it is none.
+
+    >>> micros_of("2 seconds"), micros_of("soon")
+    (2000000, None)
+    """
+    match = _WRITTEN.fullmatch(str(written))
+    return int(match[1]) * MICROS[match[2].lower()] if match and match[2].lower() in MICROS else None
 
 
 def bind_watermark(sources: BoundSources, spark: SparkSession, name: str, lateness: Lateness) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
+from urllib.parse import unquote
 
 import pyspark.sql.types as st
 
@@ -29,6 +31,7 @@ CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read,
 TEXTS: Final = ("json", "csv")  # formats whose text may be unreadable
 OWN_SCHEMA: Final = ("delta",)  # formats that know their columns, and take no others
 _NAMED: Final = "columnNameOfCorruptRecord"
+_GLOB: Final = re.compile(r"[{}\[\]*?\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,20 @@ class PathFrame:
             schema = st.StructType([f for f in schema.fields if f.name != corrupt]).add(corrupt, st.StringType())
         return reader.schema(schema).load(where)
 
+    def listed(self, spark: SparkSession) -> list[str]:
+        """The URLs of the files that are there now, as Spark finds them."""
+        return sorted(replace(self, stream=False).read(spark).inputFiles())
+
+    def of_files(self, spark: SparkSession, files: Sequence[str], schema: st.StructType) -> DataFrame:
+        """The rows of some of the files, with the columns of the stream's frame; as Spark reads a micro-batch."""
+        reader: Any = spark.read.format(self.format).options(**self.options)
+        if self.corrupt is not None:
+            reader = reader.option(_NAMED, self.corrupt)
+        if not _GLOB.search(self.path):
+            reader = reader.option("basePath", _url(self.path))  # below it, folders like day=3 are columns
+        # Spark has an option by which paths are no patterns; with it, files beside one named [a] are read twice.
+        return reader.schema(schema).load([_GLOB.sub(r"\\\g<0>", unquote(file)) for file in files])
+
     def _schema(self, spark: SparkSession, where: str) -> st.StructType:
         if isinstance(self.schema, st.StructType):
             return self.schema
@@ -85,6 +102,16 @@ def _url(path: str) -> str:
     """A path with a scheme, so that Spark's default filesystem does not matter."""
     local = local_path(path)
     return path if local is None else f"file://{local.absolute()}"
+
+
+def modified(spark: SparkSession, url: str) -> int:
+    """When a file was written, in milliseconds."""
+    local = local_path(url)
+    if local is not None:
+        return local.stat().st_mtime_ns // 1_000_000
+    session: Any = spark
+    path = session._jvm.org.apache.hadoop.fs.Path(session._jvm.java.net.URI(url))
+    return int(path.getFileSystem(session._jsc.hadoopConfiguration()).getFileStatus(path).getModificationTime())
 
 
 MadeFrame: TypeAlias = PathFrame | TopicFrame  # what says how a frame is made

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from everview.errors import PipelineError
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
-from everview.spark.bound import BoundSources
+from everview.spark.bound import OWN, BoundSources
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import make_room, mend
 from everview.spark.combined import combined, counted
@@ -49,6 +49,11 @@ class Streaming:
             raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
+        if OWN in engine.offsets:
+            raise PipelineError(
+                "the state has its position in the streams itself, and Spark would read them from their start",
+                hint='go on with Pipeline(…, positions="state"), or start anew in an empty directory',
+            )
         require_sinks(engine)
         engine.restore_files()
         mend(checkpoint, Position.known(engine.offsets))

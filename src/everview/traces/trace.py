@@ -143,6 +143,10 @@ class Trace:
         number, batches = self._open
         self._open = number, self._put(batches, batch) if batches else [batch]
 
+    def reopen(self, batches: Iterable[Matrix]) -> None:
+        """Let the open epoch have appended these batches, which sum up to those that it has, or are rows of them."""
+        self._open = self._open[0], list(batches)
+
     def sum(self) -> Matrix | None:
         """What the open epoch has appended, as one batch."""
         number, batches = self._open
@@ -197,9 +201,9 @@ class Trace:
         self._open = self._open[0] + 1, []
 
     def _put(self, batches: list[Matrix], batch: Matrix) -> list[Matrix]:
-        """The batches with one more."""
+        """The batches with one more, merged with those that are not much larger; none of more than `most` rows is."""
         keep = len(batches)
-        while keep and batches[keep - 1].shape[0] <= 2 * batch.shape[0]:
+        while keep and batches[keep - 1].shape[0] <= min(2 * batch.shape[0], self.most - batch.shape[0]):
             keep -= 1
             batch = merged(batches[keep], batch, self.order)
         return [*batches[:keep], batch]

@@ -16,8 +16,10 @@ from everview.codes.dictionary import Entries
 from everview.errors import CodeCollision, CorruptState, PipelineError
 from everview.runtimes.embedded import interned, stored_entries
 from everview.runtimes.spark import engine as engine_module
-from everview.runtimes.spark import evolving, values, worker
+from everview.runtimes.spark import evolving, passing, values, worker
+from everview.runtimes.spark.cluster import Cluster
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.placement import Decision
 from everview.runtimes.spark.stored import changes
 from everview.runtimes.spark.stored_change import StoredChange
 from everview.runtimes.tables import Table
@@ -165,6 +167,43 @@ def test_memory_does_not_grow_with_the_state(tmp_path: Path, monkeypatch: pytest
         tracemalloc.stop()
         assert held < 1 << 20
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def few_here(rows: int) -> Decision:
+    return Decision("driver" if rows < 32 else "cluster", "test")
+
+
+@pytest.mark.parametrize("how", ["tasks", "and the driver"])
+def test_what_a_recursion_carries_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Chains of eight, some or four times as many: tasks pass rows to each other, and the driver passes places.
+
+    Later, chains are cut and put together again, so that rows belong to later iterations.
+    """
+    for module in (passing, engine_module):
+        monkeypatch.setattr(module, "INLINE_BYTES", 512)
+    carried: list[int] = []
+    plain = Cluster.close
+
+    def close(self: Cluster) -> None:
+        carried[-1] += self.carried
+        plain(self)
+
+    monkeypatch.setattr(Cluster, "close", close)
+    for chains in (150, 600):
+        carried.append(0)
+        ids = np.arange(8 * chains)
+        held = {int(i): (int(i), "g", "s", int(i + 1 if i % 8 < 7 else -1)) for i in ids}
+        cut = [key for key in held if key % 8 == 3]
+        views = ["reached"]
+        with opened(tmp_path / str(chains), "cluster", views=views, shards=2) as run:
+            if how != "tasks":
+                run.placement.iteration = few_here  # type: ignore[method-assign]
+            tick(run, {"t": [(row, 1) for row in held.values()]})
+            tick(run, {"t": [(held[key], -1) for key in cut]})
+            tick(run, {"t": [(held[key], 1) for key in cut]})
+            assert len(run.run.view("reached").contents()) == chains * (7 * 8 // 2 + 8)
+            check(run, held, views)
+    assert carried[1] < 1.2 * carried[0]
 
 
 # -- values

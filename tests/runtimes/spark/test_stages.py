@@ -26,8 +26,9 @@ from everview.circuit.program import Program
 from everview.errors import EndlessLoop, FunctionError, NegativeWeight, WeightOverflow
 from everview.operators.explode import Explode
 from everview.oracle import evaluate
+from everview.runtimes import loops
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.spark import cluster, passing, rounds, wire
+from everview.runtimes.spark import adaptive, cluster, passing, rounds, wire
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.passing import PASSED
 from everview.zset import ZSet
@@ -249,17 +250,21 @@ def agree(run: Engine, program: Recursive, facts: Any) -> None:
         assert run.run.view(view).contents().to_zset() == ZSet.of([(row, 1) for row in rows])
 
 
-@pytest.mark.parametrize("how", ["tasks", "in turn", "tail on the driver"])
+@pytest.mark.parametrize("how", ["tasks", "by file", "in turn", "in turn by file", "tail on the driver"])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 def test_recursion_wherever_it_runs(
     program: Recursive, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rounds by tasks, rounds by whoever's turn it is, and by tasks until few rows are left."""
-    if how == "in turn":
+    """Rounds by tasks, rounds by whoever's turn it is, and by tasks until few rows are left; with cells by file."""
+    if how.endswith("by file"):
+        monkeypatch.setattr(passing, "INLINE_BYTES", 64)
+        monkeypatch.setattr(loops, "ASIDE", 40)
+        monkeypatch.setattr(adaptive, "MADE_HERE", 200)
+    elif how == "in turn":
         monkeypatch.setattr(rounds, "WITH_FUNCTION", -1)  # as if there were many bytes to send
     rng = random.Random(program.name)
     with engine(program.build(), tmp_path / "state", shards=3) as run:
-        if how != "tasks":
+        if how not in ("tasks", "by file"):
             turns = iter(range(10**9))
             smaller = lambda rows: rows < 6 if how == "tail on the driver" else next(turns) % 3 == 1  # noqa: E731
             decide = run.placement.iteration

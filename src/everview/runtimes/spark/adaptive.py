@@ -7,7 +7,7 @@ nothing appended in a tick is read in the same tick except as a cell, so there i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -16,14 +16,16 @@ import numpy as np
 from everview.circuit.program import Owed, Program, Ran
 from everview.runtimes.embedded.durable import Note
 from everview.runtimes.in_process import InProcess
-from everview.runtimes.loops import Cells
+from everview.runtimes.loops import Cells, Left
 from everview.runtimes.pending import At
 from everview.runtimes.spark.cluster import Cluster
 from everview.runtimes.spark.passing import Received
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.state import Path
 from everview.traces.store import SegmentWriter, SliceRef
+from everview.traces.trace import Trace
 
+MADE_HERE = 64 << 20  # bytes that the driver appends inside loops before it lets go of them
 Owned = tuple[Path, int, int]  # a trace of a child: its path, its node, and a shard
 
 
@@ -38,6 +40,7 @@ class Adaptive:
         }
         self._mine: list[tuple[Owned, Any]] = []  # appended by the driver, not yet seen by tasks
         self._theirs: list[tuple[Owned, SliceRef]] = []  # appended by tasks, not yet seen by the driver
+        self._bytes = 0  # of what the driver has appended, and holds
         self._received = Received(there.path)
 
     def run(self, first: int, last: int, cells: Cells) -> None:
@@ -45,7 +48,11 @@ class Adaptive:
         decision = self.decisions[0] if first == 0 else self.placement.tick(_rows(cells, needed))
         if first > 0:
             self.decisions.append(decision)
-        (self.there if decision.where == "cluster" else self.here).run(first, last, cells)
+        if decision.where == "cluster":
+            self.there.run(first, last, cells)
+        else:
+            self.there.fetch(self.here.program, cells, needed | self.here.program.shared(first, last))
+            self.here.run(first, last, cells)
 
     def run_at(self, program: Program, path: Path, stage: int, at: At, cells: Cells, due: Sequence[Owed]) -> list[Ran]:
         rows = _rows(cells, program.needed(stage, stage)) + sum(
@@ -61,7 +68,8 @@ class Adaptive:
             self.placement.round.learn(rows, perf_counter() - start)
         else:
             self._take()
-            ran = self.here.run_at(program, path, stage, at, cells, due)
+            self.there.fetch(program, cells, program.needed(stage, stage) | program.shared(stage, stage))
+            ran = self.here.run_at(program, path, stage, at, cells, self.there.fetch_due(due))
             self.placement.here.learn(rows, perf_counter() - start)
         return ran
 
@@ -75,10 +83,19 @@ class Adaptive:
                 else:
                     self.here.push(path, [(shard, {node: appended})])
                     self._mine.append((owned, appended))
+                    self._bytes += appended.nbytes
+        if self._bytes > MADE_HERE:
+            self._let_go()
+
+    def fetch(self, program: Program, cells: Cells, nodes: Collection[int]) -> None:
+        self.there.fetch(program, cells, nodes)
+
+    def put_aside(self, left: Left) -> Left:
+        return self.there.put_aside(left) if self.there.jobs else left
 
     def note(self, offsets: dict[str, Any]) -> Note | None:
         """The note to commit if tasks have taken part; None if the driver was alone."""
-        if not self.there.jobs:
+        if not self.there.jobs and not self.there.written:
             return None
         self._share()
         refs = [ref for refs_of_trace in self.there.written.values() for ref in refs_of_trace]
@@ -87,7 +104,12 @@ class Adaptive:
 
     def _share(self) -> None:
         """Let tasks see what the driver has appended."""
-        waiting = [(owned, batch) for owned, batch in self._mine if batch.shape[0]]
+        summed: dict[Owned, Trace] = {}
+        for owned, batch in self._mine:
+            path, node, _ = owned
+            like = self.here.state.traces[path, node][0]
+            summed.setdefault(owned, Trace(like.columns, like.order)).push(batch)
+        waiting = [(owned, batch) for owned, trace in summed.items() if (batch := trace.sum()) is not None]
         self._mine.clear()
         if not waiting:
             return
@@ -99,6 +121,16 @@ class Adaptive:
             writer.finish()
         for ref in refs:
             self.there.written.setdefault(ref.key, []).append(ref)
+
+    def _let_go(self) -> None:
+        """Write what the driver has appended, and map it in place of the memory that it takes."""
+        self._take()
+        mine = {owned for owned, _ in self._mine}
+        self._share()
+        self._bytes = 0
+        for path, node, shard in mine:
+            refs = self.there.written.get((self._names[path, node], shard), ())
+            self.here.state.traces[path, node][shard].reopen(self._received.slice(ref) for ref in refs)
 
     def _take(self) -> None:
         """Let the driver see what tasks have appended."""

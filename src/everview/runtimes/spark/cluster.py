@@ -1,14 +1,14 @@
 """Stages and rounds as Spark jobs, as the driver sees them: rows out, rows back, and what to commit.
 
-A `StagePlace`. Streams that are wanted later come back as matrices, large ones mapped from the files that the
-tasks wrote; what was appended comes back as references, for the commit and for the tasks of later rounds.
+A `StagePlace`. Streams that are wanted later come back as matrices, large ones as references to files, which later jobs
+are given; what was appended comes back as references, for the commit and for the tasks of later rounds.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -22,10 +22,26 @@ from everview.codes.dictionary import Mark
 from everview.operators.operator import Context
 from everview.runtimes.embedded.interned import NAMES
 from everview.runtimes.embedded.stored_entries import StoredEntries
-from everview.runtimes.loops import Cells
+from everview.runtimes.loops import Cells, Left
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
-from everview.runtimes.spark.passing import Passer, Received, discard_passed
+from everview.runtimes.spark.passing import (
+    Passer,
+    Received,
+    discard_passed,
+    is_large,
+    reference,
+    referred,
+    shared_rows,
+)
+from everview.runtimes.spark.scattered import (
+    CellPart,
+    Scattered,
+    ScatteredByTime,
+    parts_of,
+    rows_of,
+    scattered_in,
+)
 from everview.runtimes.spark.stages import Job, chain, gathering, joined, one, wakes
 from everview.runtimes.spark.values import (
     ChunkRefs,
@@ -45,6 +61,8 @@ from everview.runtimes.spark.wire import (
     edit_of,
     error_of,
     from_batches,
+    matrix_of,
+    matrix_rows,
     to_batches,
     unpack_entries,
 )
@@ -56,6 +74,7 @@ from everview.types.words import Matrix
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ReturnedParts = dict[RowKind, dict[tuple[int, int], list[tuple[CellPart, At]]]]  # by kind, shard and node
 Written = dict[tuple[str, int], list[SliceRef]]
 Describe = Callable[[str], None]  # tells Spark what the next job is
 
@@ -88,9 +107,11 @@ class Cluster:
     bad: list[Any] = field(default_factory=list[Any])  # Arrow tables of rows that cannot be taken
     large: Counter[int] = field(default_factory=Counter[int])  # rows of the streams that were left to the state
     jobs: int = 0
+    carried: int = 0  # bytes of streams that the driver has been given, or has given to tasks as rows
 
     def __post_init__(self) -> None:
         self._received = Received(self.path)
+        self._puts = 0
 
     @property
     def _dictionary(self) -> BackedDictionary:
@@ -110,8 +131,8 @@ class Cluster:
         self.describe(f"stages {first + 1}–{last + 1} of {len(self.program.stages)}")
         with self._passer(f"{first}") as passer:
             needed = self.program.needed(first, last)
-            mine = list(_cells(cells, needed, passer)) if frame is None else []
-            _share(cells, self.program.shared(first, last), passer, self.partitions)
+            mine = self._cells(self.program, cells, needed, passer) if frame is None else []
+            mine += self._shared(cells, self.program.shared(first, last), passer)
             extra = [*mine, *passer.finish(), *self._entries(self.program, first, last)]
             if wakes(job):
                 extra += [Row(RowKind.WAKE, -1, shard) for shard in range(self.program.shards)]
@@ -119,8 +140,7 @@ class Cluster:
                 return
             sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
             returned = self._note(chain(sent, job))
-        for (shard, node), parts in returned[RowKind.LEFT].items():
-            cells[shard][node] = joined(self.program, node, parts, self.context)
+        self._put(self.program, returned, cells)
 
     def start(self, job: Job) -> None:
         """The first tick of new traces as one job; what they hold comes back as references."""
@@ -135,19 +155,42 @@ class Cluster:
         where = self.path, self.epoch, self.partitions, self.written
         told = rounds.Round(program, stage, at, *where, self.context.check, self.divisions)
         with self._passer("-".join(map(str, (*at, stage)))) as passer:
-            rows = [*_cells(cells, program.needed(stage, stage), passer), *_due(due, passer)]
-            _share(cells, program.shared(stage, stage), passer, self.partitions)
-            rows += passer.finish()
+            rows = [*self._cells(program, cells, program.needed(stage, stage), passer), *_due(due, passer)]
+            rows += [*self._shared(cells, program.shared(stage, stage), passer), *passer.finish()]
             if not rows:
                 return ran
+            self.carried += sum(memoryview(row.payload).nbytes for row in rows)
             rows += self._entries(program, stage, stage)
             returned = self._note(rounds.frame(self.spark, told, rows), ran)
-        for (shard, node), parts in returned[RowKind.LEFT].items():
-            cells[shard][node] = joined(program, node, parts, self.context)
+        self._put(program, returned, cells)
         for kind in (RowKind.HELD, RowKind.WOKEN):
             for (shard, node), parts in returned[kind].items():
-                {RowKind.HELD: ran[shard].held, RowKind.WOKEN: ran[shard].wakes}[kind][node] = one(parts)
+                later = {RowKind.HELD: ran[shard].held, RowKind.WOKEN: ran[shard].wakes}[kind]
+                later[node] = self._later(program, node, parts)
         return ran
+
+    def fetch(self, program: Program, cells: Cells, nodes: Collection[int]) -> None:
+        """Make cells matrices, mapped from the files that tasks have written."""
+        for shard, node, cell in list(scattered_in(cells, nodes)):
+            cells[shard][node] = joined(program, node, self._here(cell), self.context)
+
+    def fetch_due(self, due: Sequence[Owed]) -> list[Owed]:
+        """What is due, as matrices."""
+        here = lambda sent: {n: m if isinstance(m, np.ndarray) else one(self._here(m)) for n, m in sent.items()}  # noqa: E731
+        return [Owed(here(owed.held), here(owed.woken)) for owed in due]
+
+    def put_aside(self, left: Left) -> Left:
+        """Write what has left a loop to a file; what tasks have written stays where it is."""
+        self._puts += 1
+        aside: Left = []
+        with self._passer(f"aside-{self._puts}") as passer:
+            for shard, exports in enumerate(left):
+                kept = {
+                    export: [part for cell in cells for part in parts_of(cell)] for export, cells in exports.items()
+                }
+                aside.append({export: [_aside(passer, shard, parts)] for export, parts in kept.items()})
+            _ = list(passer.finish())
+        return aside
 
     def push(self, path: Path, appends: Sequence[tuple[int, dict[int, Any]]]) -> None:
         for _, batches in appends:
@@ -161,6 +204,55 @@ class Cluster:
 
     # -- inside
 
+    def _here(self, cell: Scattered) -> list[Matrix]:
+        """The parts of a cell, mapped where they are files."""
+        parts = [self._received.slice(part) if isinstance(part, SliceRef) else part for part in cell.parts]
+        self.carried += sum(part.nbytes for part in parts)
+        return parts
+
+    def _cells(self, program: Program, cells: Cells, nodes: frozenset[int], passer: Passer) -> list[Row]:
+        """Cells for tasks. The driver lets go of large ones, and of files that tasks will consolidate."""
+        rows: list[Row] = []
+        fed = {input_ for _, input_ in program.feedbacks} if program.depth else set[int]()
+        for shard, shard_cells in enumerate(cells):
+            for node in sorted(nodes & shard_cells.keys()):
+                cell = shard_cells[node]
+                if isinstance(cell, np.ndarray) and is_large(cell):
+                    cell = shard_cells[node] = Scattered((passer.written(shard, cell),), cell.shape[1])
+                rows += _rows(RowKind.CELL, node, shard, cell)
+                if node in fed and isinstance(cell, Scattered):
+                    del shard_cells[node]
+        return rows
+
+    def _shared(self, cells: Cells, nodes: frozenset[int], passer: Passer) -> list[Row]:
+        """Cells that every task needs of all shards."""
+        rows: list[Row] = []
+        for shard, shard_cells in enumerate(cells):
+            for node in sorted(nodes & shard_cells.keys()):
+                for part in parts_of(shard_cells[node]):
+                    if isinstance(part, SliceRef):
+                        rows += shared_rows(node, part, self.partitions)
+                    else:
+                        passer.share(node, shard, part, self.partitions)
+        return rows
+
+    def _put(self, program: Program, returned: ReturnedParts, cells: Cells) -> None:
+        """Put streams that tasks have returned into the cells; files stay files."""
+        for (shard, node), parts in returned[RowKind.LEFT].items():
+            matrices = [part for part, _ in parts if isinstance(part, np.ndarray)]
+            if len(matrices) == len(parts):
+                cells[shard][node] = joined(program, node, matrices, self.context)
+            else:
+                cells[shard][node] = Scattered(tuple(part for part, _ in parts), program.empty(node).shape[1])
+
+    def _later(self, program: Program, node: int, parts: Sequence[tuple[CellPart, At]]) -> Any:
+        """What is left for later times: with the times in the rows, or as files by time."""
+        matrices = [part for part, _ in parts if isinstance(part, np.ndarray)]
+        if matrices:
+            assert len(matrices) == len(parts), "a shard is one task's"
+            return one(matrices)
+        return ScatteredByTime(tuple((at, Scattered((part,), _width(part))) for part, at in parts))
+
     def _passer(self, name: str) -> Passer:
         return Passer(self.path, self.epoch + 1, f"driver.{name}")
 
@@ -173,16 +265,10 @@ class Cluster:
     def _frame(self, rows: Iterable[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
 
-    def _note(
-        self, frame: DataFrame, ran: list[Ran] | None = None
-    ) -> dict[RowKind, dict[tuple[int, int], list[Matrix]]]:
+    def _note(self, frame: DataFrame, ran: list[Ran] | None = None) -> ReturnedParts:
         """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage."""
         self.jobs += 1
-        returned: dict[RowKind, dict[tuple[int, int], list[Matrix]]] = {
-            RowKind.LEFT: {},
-            RowKind.HELD: {},
-            RowKind.WOKEN: {},
-        }
+        returned: ReturnedParts = {RowKind.LEFT: {}, RowKind.HELD: {}, RowKind.WOKEN: {}}
         failures: list[Row] = []
         values: list[Row] = []
         for row in from_batches(frame.toArrow().to_batches()):
@@ -190,7 +276,9 @@ class Cluster:
                 case RowKind.LARGE:
                     self.large[row.node] += row.columns
                 case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
-                    returned[row.kind].setdefault((row.shard, row.node), []).append(self._received.matrix(row))
+                    self.carried += memoryview(row.payload).nbytes
+                    part = referred(row) or (matrix_of(row), ())
+                    returned[row.kind].setdefault((row.shard, row.node), []).append(part)
                 case RowKind.EDIT:
                     self._append(row, ran)
                 case RowKind.NEW | RowKind.PASSED:
@@ -209,7 +297,7 @@ class Cluster:
             raise error_of(min(failures, key=lambda row: (row.node, row.shard)))
         self._take_values(values)
         for shard, node in [key for key in returned[RowKind.LEFT] if key[1] in self.large]:
-            self.large[node] += sum(map(len, returned[RowKind.LEFT].pop((shard, node))))
+            self.large[node] += sum(rows_of(part) for part, _ in returned[RowKind.LEFT].pop((shard, node)))
         return returned
 
     def _take_values(self, values: Sequence[Row]) -> None:
@@ -261,20 +349,34 @@ class Cluster:
             appends[row.node] = edit.new
 
 
-def _cells(cells: Cells, nodes: frozenset[int], passer: Passer) -> Iterator[Row]:
-    for shard, shard_cells in enumerate(cells):
-        for node in sorted(nodes & shard_cells.keys()):
-            yield from passer.rows(RowKind.CELL, node, shard, shard_cells[node])
+def _rows(kind: RowKind, node: int, shard: int, cell: Matrix | Scattered) -> Iterator[Row]:
+    """A cell for a task: rows for what is here, references for files."""
+    for part in parts_of(cell):
+        if isinstance(part, SliceRef):
+            yield reference(kind, node, shard, part)
+        else:
+            yield from matrix_rows(kind, node, shard, part)
 
 
-def _share(cells: Cells, nodes: frozenset[int], passer: Passer, partitions: int) -> None:
-    for shard, shard_cells in enumerate(cells):
-        for node in sorted(nodes & shard_cells.keys()):
-            passer.share(node, shard, shard_cells[node], partitions)
+def _width(part: CellPart) -> int:
+    return part.shape[1] if isinstance(part, np.ndarray) else part.columns
+
+
+def _aside(passer: Passer, shard: int, parts: Sequence[CellPart]) -> Scattered:
+    """Parts of a cell, with those that were in memory in one file."""
+    here = [part for part in parts if isinstance(part, np.ndarray)]
+    refs = [part for part in parts if isinstance(part, SliceRef)]
+    if here:
+        refs.append(passer.written(shard, np.concatenate(here)))
+    return Scattered(tuple(refs), _width(parts[0]))
 
 
 def _due(due: Sequence[Owed], passer: Passer) -> Iterator[Row]:
+    sent: Mapping[int, Any]
     for shard, shard_due in enumerate(due):
         for kind, sent in ((RowKind.HELD, shard_due.held), (RowKind.WOKEN, shard_due.woken)):
             for node, matrix in sent.items():
-                yield from passer.rows(kind, node, shard, matrix)
+                if isinstance(matrix, np.ndarray):
+                    yield from passer.rows(kind, node, shard, matrix)
+                else:
+                    yield from _rows(kind, node, shard, matrix)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,10 @@ class Ticked:
     commit: float
 
 
+def _no_edits() -> Iterable[Replace]:
+    return ()
+
+
 class Engine(Closing):
     """A circuit on Spark with its state in a directory."""
 
@@ -133,6 +137,7 @@ class Engine(Closing):
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
         self.alone = ALONE
+        self._also: Callable[[], Iterable[Replace]] = _no_edits
         self._made = 0  # bytes of batches that the driver has made, and holds
 
     @staticmethod
@@ -331,7 +336,8 @@ class Engine(Closing):
     ) -> Callable[[], None]:
         """Make the epoch durable; returns the act that lets this process follow it."""
         run, state, epoch = self.run, self.run.state, self.run.epoch + 1
-        changes = (*self._last_changes(outputs), *(self._files.edits(self.store) if self._files else ()))
+        files = self._files.edits(self.store) if self._files else ()
+        changes = (*self._last_changes(outputs), *files, *self._also())
         note = place.note(offsets)
         if note is None:
             pushed = state.pushed()
@@ -340,13 +346,21 @@ class Engine(Closing):
             if listed is not None:
                 run.entries.all_here(listed)
             return lambda: self._close(ids, pushed)
-        root = set(self.program.names.values())
-        pushed = [push for push in state.pushed() if push[1] in root]
+        pushed = state.pushed(set(self.program.names.values()))  # inside loops, all is written
         note = Note((*note.replaces, *changes), note.segments, offsets)
         self.durable.commit(epoch, pushed, run.dictionary, mark, note)
         edited = {(edit.name, edit.shard) for edit in note.replaces}
         written = {ref.key for ref in note.segments} | {(name, shard) for _, name, shard, _ in pushed}
         return lambda: self._reload(edited | written)
+
+    @contextmanager
+    def committing(self, edits: Callable[[], Iterable[Replace]]) -> Generator[None]:
+        """Let the commit of an epoch inside a block have further edits, of what is kept beside the traces."""
+        self._also = edits
+        try:
+            yield
+        finally:
+            self._also = _no_edits
 
     def _take_in(self, committed: Callable[[], None]) -> None:
         """The epoch is durable, whatever happens now; if this process fails to follow, it must read it again."""

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.runtimes.pending import At
 from everview.runtimes.spark.wire import Row, RowKind, matrix_of, matrix_rows
 from everview.traces.store import ManifestEntry, SegmentWriter, SliceRef
 from everview.traces.store.arrays import Arrays
@@ -84,11 +85,19 @@ class Passer(InlinePasser):
 
     def rows(self, kind: RowKind, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
         """A matrix as rows; those of a large one come from `finish`, when its file is complete."""
-        if matrix.nbytes <= INLINE_BYTES:
+        if not is_large(matrix):
             yield from matrix_rows(kind, node, shard, matrix)
-            return
-        ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
-        self._waiting.append(Row(kind, node, shard, 0, json.dumps(ref).encode()))
+        else:
+            self.refer(kind, node, shard, matrix)
+
+    def refer(self, kind: RowKind, node: int, shard: int, matrix: Matrix, at: At = ()) -> None:
+        """A matrix as a file, however small; its row, which may say a time, comes from `finish`."""
+        if matrix.shape[0]:
+            self._waiting.append(reference(kind, node, shard, self.written(shard, matrix), at))
+
+    def written(self, shard: int, matrix: Matrix) -> SliceRef:
+        """Write a matrix to the file, which is complete after `finish`."""
+        return self._writer.add("passing", shard, np.ascontiguousarray(matrix))
 
     def moved(self, node: int, shard: int, matrix: Matrix) -> Iterator[Row]:
         return self.rows(RowKind.CELL, node, shard, matrix) if self._at_hand else super().moved(node, shard, matrix)
@@ -96,9 +105,7 @@ class Passer(InlinePasser):
     def share(self, node: int, shard: int, matrix: Matrix, partitions: int) -> None:
         """A shard's rows of a stream for every task; the rows come from `finish`."""
         if matrix.shape[0]:
-            ref = self._writer.add("passing", shard, np.ascontiguousarray(matrix))
-            payload = json.dumps(ref).encode()
-            self._waiting += [Row(RowKind.SHARED, node, partition, 0, payload) for partition in range(partitions)]
+            self._waiting += shared_rows(node, self.written(shard, matrix), partitions)
 
     def finish(self) -> Iterator[Row]:
         self._writer.finish()
@@ -114,6 +121,29 @@ class Passer(InlinePasser):
         self._writer.__exit__(kind, error, trace)
 
 
+def is_large(matrix: Matrix) -> bool:
+    """Whether a matrix goes through a file."""
+    return matrix.nbytes > INLINE_BYTES
+
+
+def reference(kind: RowKind, node: int, shard: int, ref: SliceRef, at: At = ()) -> Row:
+    """A row that says in which file the rows of a stream are, and of which time they are."""
+    return Row(kind, node, shard, 0, json.dumps([ref, at]).encode())
+
+
+def referred(row: Row) -> tuple[SliceRef, At] | None:
+    """What a `reference` refers to; None if the row has a matrix itself."""
+    if row.columns:
+        return None
+    ref, at = json.loads(bytes(row.payload))
+    return SliceRef(*ref), tuple(at)
+
+
+def shared_rows(node: int, ref: SliceRef, partitions: int) -> list[Row]:
+    """Rows that refer every task to a shard's rows of a stream."""
+    return [reference(RowKind.SHARED, node, partition, ref) for partition in range(partitions)]
+
+
 Shared = dict[int, dict[int, list[Matrix]]]  # by stream, what each shard has of it
 
 
@@ -125,13 +155,16 @@ class Received:
 
     def matrix(self, row: Row) -> Matrix:
         """The matrix of a row, wherever its bytes are."""
-        return matrix_of(row) if row.columns else self.slice(SliceRef(*json.loads(bytes(row.payload))))
+        found = referred(row)
+        return matrix_of(row) if found is None else self.slice(found[0])
 
     def shared(self, rows: Iterable[Row]) -> Shared:
         """What every task was given of all shards."""
         matrices: Shared = {}
         for row in rows:
-            ref = SliceRef(*json.loads(bytes(row.payload)))
+            found = referred(row)
+            assert found is not None, "what is shared is in files"
+            ref, _ = found
             matrices.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
         return matrices
 

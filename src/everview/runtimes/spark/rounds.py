@@ -1,8 +1,9 @@
 """A recursion in rounds: every stage of every iteration is a pass of Spark tasks over the shards.
 
-The driver does what one process does (`Tick`): it moves rows between shards, keeps what belongs to later times,
-and ends when nothing is in flight. Only the stages run elsewhere. What a round appends is written to segments and
-read by later rounds from there; nothing of it counts before the driver commits the epoch.
+The driver leads: it moves few rows between shards, keeps what belongs to later times, and ends when nothing is in
+flight. Of what is large it knows files, which tasks have written for each other (`everview.runtimes.spark.leaving`).
+What a round appends is written to segments and read by later rounds from there; nothing of it counts before the driver
+commits the epoch.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Read
-from everview.circuit.program import Everywhere, Owed, Program, trace_columns
+from everview.circuit.program import Everywhere, Owed, Program, Ran, trace_columns
 from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
+from everview.runtimes.spark.leaving import Leaving
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import joined, one, reporting
 from everview.runtimes.spark.values import TaskDictionary, ValuePassing, attempt, reads_values
@@ -57,6 +59,7 @@ class Round:
         """The stage on the shards that have arrived; what was appended comes back as references to slices."""
         received = Received(self.path)
         arrived: dict[int, Parts] = {}
+        by_file: set[tuple[int, int]] = set()
         blocks: list[Row] = []
         shared: list[Row] = []
         for row in rows:
@@ -67,9 +70,19 @@ class Round:
             else:
                 parts = arrived.setdefault(row.shard, {}).setdefault((row.kind, row.node), [])
                 parts.append(received.matrix(row))
-        yield from reporting(self.stage, lambda: self._run(arrived, blocks, received.shared(shared), attempt))
+                if row.kind is RowKind.CELL and not row.columns:
+                    by_file.add((row.shard, row.node))
+        run = lambda: self._run(arrived, blocks, received.shared(shared), by_file, attempt)  # noqa: E731
+        yield from reporting(self.stage, run)
 
-    def _run(self, arrived: dict[int, Parts], blocks: list[Row], shared: Shared, attempt: str) -> Iterator[Row]:
+    def _run(
+        self,
+        arrived: dict[int, Parts],
+        blocks: list[Row],
+        shared: Shared,
+        by_file: set[tuple[int, int]],
+        attempt: str,
+    ) -> Iterator[Row]:
         needed = reads_values(self.program, self.stage, self.stage)
         values = TaskDictionary(replica(self.path, self.epoch), blocks, needed=needed)
         try:
@@ -77,10 +90,18 @@ class Round:
                 SegmentWriter(self.path, self.epoch + 1, attempt) as writer,
                 Passer(self.path, self.epoch + 1, attempt) as passer,
             ):
+                leaving = Leaving(self.program, self.stage, self.stage, passer)
                 for shard in sorted(arrived):
                     context = Context(values.dictionary, self.program.circuit.functions, self.check)
                     everywhere = cache(lambda read, c=context: self._everywhere(read, shared, c))
-                    yield from self._shard(shard, arrived.pop(shard), writer, passer, everywhere, context)
+                    parts = arrived.pop(shard)
+                    known = {node: (shard, node) in by_file for kind, node in parts if kind is RowKind.CELL}
+                    ran = self._shard(shard, parts, everywhere, context)
+                    yield from leaving.rows(shard, ran.cells, known)
+                    for kind, matrices in ((RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
+                        for node, matrix in matrices.items():
+                            yield from leaving.later(kind, node, shard, matrix)
+                    yield from self._appended(shard, ran, writer)
                 writer.finish()
                 yield from passer.finish()
             passing = ValuePassing(self.path, self.epoch + 1, self.divisions)
@@ -88,28 +109,18 @@ class Round:
         finally:
             values.close()
 
-    def _shard(
-        self,
-        shard: int,
-        arrived: Parts,
-        writer: SegmentWriter,
-        passer: Passer,
-        everywhere: Everywhere,
-        context: Context,
-    ) -> Iterator[Row]:
+    def _shard(self, shard: int, arrived: Parts, everywhere: Everywhere, context: Context) -> Ran:
         kinds: dict[RowKind, dict[int, Matrix]] = {RowKind.CELL: {}, RowKind.HELD: {}, RowKind.WOKEN: {}}
         for (kind, node), parts in arrived.items():
             kinds[kind][node] = joined(self.program, node, parts, context) if kind is RowKind.CELL else one(parts)
-        cells, given = kinds[RowKind.CELL], set(kinds[RowKind.CELL])
-        wanted = self.program.wanted(self.stage, self.stage) - given
+        cells = kinds[RowKind.CELL]
         due = Owed(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
-        ran = self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
-        left = {node: ran.cells[node] for node in sorted(wanted & ran.cells.keys())}
-        for kind, matrices in ((RowKind.LEFT, left), (RowKind.HELD, ran.held), (RowKind.WOKEN, ran.wakes)):
-            for node, matrix in matrices.items():
-                yield from passer.rows(kind, node, shard, matrix)
+        return self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
+
+    def _appended(self, shard: int, ran: Ran, writer: SegmentWriter) -> Iterator[Row]:
+        """Write what traces get, and refer to it."""
         for node, batch in ran.appends.items():
             if batch.shape[0]:
                 name = self.program.names[node]

@@ -21,10 +21,10 @@ from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Before, Program, Stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.threads import keep_to
-from everview.operators.exchange import Exchange
 from everview.operators.operator import Context, Moment
 from everview.runtimes.embedded.hydrate import Integral
 from everview.runtimes.spark.disk import LASTING, refused
+from everview.runtimes.spark.leaving import Leaving, exchange_of
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Gathering, TaskDictionary, ValuePassing, attempt, reads_values
 from everview.runtimes.spark.wire import (
@@ -140,6 +140,7 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
     """One stage on the shards that have arrived; in a task, or wherever the state directory can be seen."""
     received = Received(job.path)
     arrived: dict[int, dict[int, list[Matrix]]] = {}
+    by_file: set[tuple[int, int]] = set()
     blocks: list[Row] = []
     shared: list[Row] = []
     for row in rows:
@@ -148,6 +149,8 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
                 shared.append(row)
             case RowKind.CELL:
                 arrived.setdefault(row.shard, {}).setdefault(row.node, []).append(received.matrix(row))
+                if not row.columns:
+                    by_file.add((row.shard, row.node))
             case RowKind.WAKE:
                 arrived.setdefault(row.shard, {})
             case RowKind.ENTRIES:
@@ -155,7 +158,8 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
             case _:
                 yield row
     yield from _shared_later(job, number, shared)
-    yield from reporting(number, lambda: _run(job, number, arrived, blocks, received.shared(shared), attempt))
+    given = Given(arrived, blocks, received.shared(shared), frozenset(by_file))
+    yield from reporting(number, lambda: _run(job, number, given, attempt))
 
 
 def _shared_later(job: Job, number: int, shared: Iterable[Row]) -> Iterator[Row]:
@@ -178,22 +182,25 @@ def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
         yield error_row(stage, -1, refused(error, "a task"))
 
 
-def _run(
-    job: Job,
-    number: int,
-    arrived: dict[int, dict[int, list[Matrix]]],
-    blocks: list[Row],
-    shared: Shared,
-    attempt: str,
-) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a task is given: rows of streams by shard, blocks of values, and streams that every task has whole."""
+
+    arrived: dict[int, dict[int, list[Matrix]]]
+    blocks: list[Row]
+    shared: Shared
+    by_file: frozenset[tuple[int, int]]  # shard and stream of rows that came as a file
+
+
+def _run(job: Job, number: int, given: Given, attempt: str) -> Iterator[Row]:
     with (
         SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
         Passer(job.path, job.epoch + 1, attempt) as passer,
     ):
-        work = _Work(job, number, writer, passer, blocks, shared)
+        work = _Work(job, number, writer, passer, given)
         try:
-            for shard in sorted(arrived):
-                yield from work.shard(shard, arrived.pop(shard))
+            for shard in sorted(given.arrived):
+                yield from work.shard(shard, given.arrived.pop(shard))
             writer.finish()
             yield from passer.finish()
             later = reads_values(job.program, number + 1, job.last)
@@ -205,23 +212,21 @@ def _run(
 class _Work:
     """A task under way: its shards one after the other, all into one segment."""
 
-    def __init__(
-        self, job: Job, number: int, writer: SegmentWriter, passer: Passer, blocks: list[Row], shared: Shared
-    ) -> None:
+    def __init__(self, job: Job, number: int, writer: SegmentWriter, passer: Passer, given: Given) -> None:
         self.job = job
         self.number = number
         self.program = job.program
         self.stage: Stage = job.program.stages[number]
         self.writer = writer
         self.passer = passer
-        self.shared = shared
+        self.shared, self.by_file = given.shared, given.by_file
         self.state: Replica = replica(job.path, job.epoch)
         self.starts = [start for start in job.starts or () if start.stage == number]
         by_value = any(job.program.traces[start.trace].by_value for start in self.starts)
         needed = by_value or reads_values(job.program, number, number)
-        self.values = TaskDictionary(self.state, blocks, needed=needed)
+        self.values = TaskDictionary(self.state, given.blocks, needed=needed)
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
-        self.wanted = sorted(job.program.wanted(number, number, job.last))
+        self.leaving = Leaving(job.program, number, job.last, passer)
         self._wide: dict[Read, Wide] = {}
 
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:
@@ -237,17 +242,11 @@ class _Work:
         for node, batch in appends.items():
             if batch.shape[0] and self.program.names[node] not in self.job.held:
                 yield edit_row(shard, self._write(node, shard, batch))
-        for node in self.wanted:
-            if node in cells and node not in given and cells[node].shape[0]:
-                yield from self._left(node, shard, cells[node])
+        known = {node: (shard, node) in self.by_file for node in given}
+        many = {node for node, most in self.job.views.items() if node in cells and cells[node].nbytes > most}
+        yield from (Row(RowKind.LARGE, node, shard, len(cells[node])) for node in self.leaving.made(many, known))
+        yield from self.leaving.rows(shard, {n: rows for n, rows in cells.items() if n not in many}, known)
         yield from self._outgoing(shard, cells)
-
-    def _left(self, node: int, shard: int, rows: Matrix) -> Iterator[Row]:
-        """A stream's rows for the driver; only their number, if they are many and the state has them, too."""
-        if rows.nbytes > self.job.views.get(node, rows.nbytes):
-            yield Row(RowKind.LARGE, node, shard, rows.shape[0])
-        else:
-            yield from self.passer.rows(RowKind.LEFT, node, shard, rows)
 
     def _resolve(self, shard: int, cells: Cells, before: Before) -> Iterator[Row]:
         """Resolve the commands of tables into changes."""
@@ -310,7 +309,7 @@ class _Work:
         if not later:
             return
         for node in later[0].moves:
-            source, exchange = _moved(self.program, node)
+            source, exchange = self.program.moved(node), exchange_of(self.program, node)
             if source in cells:
                 for target, part in enumerate(exchange.split(cells[source], self.program.shards)):
                     yield from self.passer.moved(node, target, part)
@@ -338,12 +337,3 @@ def joined(program: Program, node: int, parts: Sequence[Matrix], context: Contex
 
 def one(parts: Sequence[Matrix]) -> Matrix:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _moved(program: Program, node_id: int) -> tuple[int, Exchange]:
-    """The stream that an exchange node moves."""
-    node = program.circuit[node_id]
-    assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
-    (source,) = node.inputs
-    assert source is not None
-    return source, node.operator

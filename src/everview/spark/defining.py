@@ -1,0 +1,239 @@
+"""How a pipeline is defined: its sources, views and sinks, in any of the languages, before the first epoch or later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from everview.circuit.stream import Stream
+from everview.errors import DatalogError, EdnError, PipelineError
+from everview.frontends.edn.arguments import as_arguments
+from everview.frontends.edn.plans import in_one_dialect
+from everview.frontends.edn.plans import named_plan as edn_plan
+from everview.frontends.fluent import Query
+from everview.frontends.graphspec import graph
+from everview.frontends.rules.faults import within_depth
+from everview.spark.change import PlannedChange
+from everview.spark.claims import require_apart
+from everview.spark.dataframes import standing_frame
+from everview.spark.failures import in_our_words
+from everview.spark.fluent import AtSparkPipeline
+from everview.spark.lateness import Lateness, bind_watermark
+from everview.spark.parts import PipelineParts
+from everview.spark.paths import PathOptions, framed
+from everview.spark.rules import define_rules
+from everview.spark.sinks import sink_of
+from everview.types import Schema
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class PipelineDefining(PipelineParts):
+    """How sources, views and sinks come and go."""
+
+    @in_our_words()
+    def source(
+        self,
+        name: str,
+        frame: DataFrame | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        stream: bool | None = None,
+        columns: str | Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        key: str | Sequence[str] | None = None,
+        changes: str = "append",
+        op: str | None = None,
+        weight: str = "_weight",
+        order: str | None = None,
+        schema: Schema | str | None = None,
+        keep: bool = True,
+        lateness: Lateness | None = None,
+    ) -> Stream:
+        """Take a source from a batch or streaming frame, or from files, whose rows are changes of one of these styles.
+
+        - ``append``: every row is new; ``weights``: a row counts as often as its weight says, which may be negative;
+        - ``upsert``: a row takes the place of the one with its key; ``snapshot``: the rows are all there are;
+        - ``cdc``: the column ``op`` says what was done; Debezium's envelope and Delta's change feed are recognised.
+
+        ``schema`` names the columns to take, and which are NOT NULL: a frame read from files says that of none, and a
+        number that may be NULL takes twice the room. ``order`` is the column that says which of several changes of a
+        key is the last; without it, the last to arrive. ``keep=False`` saves the space of the source's contents, which
+        `verify` needs.
+
+        ``lateness``, as in ``("ts", "5 minutes")``, promises how much a row may be before the latest one of earlier
+        epochs: traces then drop what can never be read again, and rows that come later are set aside, see
+        `quarantined`.
+
+        With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
+        finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
+        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
+        set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; docs/how-to/kafka.md.
+        """
+        where = PathOptions(path, format, stream, columns, options)
+        style: dict[str, Any] = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
+        frame, files = framed(self.spark, name, frame, where, schema, style)
+        style = style if files is None else files.style(style)
+        with self._defining():
+            if frame.isStreaming and self._streaming.active:
+                raise PipelineError(
+                    f"stream {name} cannot be added while the others are followed",
+                    hint="stop() first, add it, and start() again: the others go on where they were",
+                )
+            made = self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            if lateness is not None:
+                bind_watermark(self._sources, self.spark, name, lateness)
+            return made
+
+    def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
+        """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.
+
+        The graph's relations are sources of the same names, of which it sees every different row once. A pointwise
+        relation has a provider with ``eval_many``, which must be pure; an enumerable relation is a source.
+        """
+        with self._defining():
+            outputs = graph(self.circuit, spec, providers)
+            for name in outputs:
+                if name in self.circuit.sinks:
+                    raise PipelineError(
+                        f"there is a view {name} already", hint="outputs and views have different names"
+                    )
+            for name, stream in outputs.items():
+                stream.sink(name)
+
+    def sql(self, text: str, params: Any = None, *, dialect: str = "spark") -> None:
+        """Define views in SQL over the sources and over each other: ``CREATE MATERIALIZED VIEW name AS SELECT …``.
+
+        A plain ``CREATE VIEW`` is a name for its query, and is not kept. ``CREATE OR REPLACE`` and ``DROP VIEW`` change
+        what there is, also between epochs of a pipeline at work; `plan_change` says beforehand what that takes.
+        ``dialect`` is that of the text. ``params`` has the values of its parameters, which become constants: a list for
+        ``?``, a dict for ``:name``.
+        """
+        with self._defining():
+            self._definitions.sql(text, dialect, params)
+
+    @in_our_words()
+    def frame(self, name: str) -> DataFrame:
+        """A DataFrame that stands for a source or a view in definitions: it has the columns, and no rows.
+
+        What is made of such frames becomes a view by `define`. An action on it raises; rows are read by `view` and
+        `table`.
+        """
+        with self._lock:
+            return standing_frame(self.spark, name, self._queries.readable().scan(self._found(name)).schema)
+
+    def _found(self, name: str) -> str:
+        return self._queries.readable().find(name)
+
+    @in_our_words()
+    def define(self, name: str, frame: DataFrame, *, replace: bool = False) -> None:
+        """Define a view by a DataFrame over frames of `frame`, with Spark's own methods and functions.
+
+        The DataFrame is read as Spark has analysed it: types, casts and the session's time zone are Spark's. What
+        cannot be read raises, with the expression, the line that wrote it, and what to write instead. With ``replace``
+        the view takes the place of the one of its name.
+        """
+        with self._defining():
+            self._definitions.frame(name, frame, replace=replace)
+
+    def materialized_view(self, function: Any = None, *, name: str | None = None, replace: bool = False) -> Any:
+        """Define a view by a function that returns a DataFrame; the view has the function's name, or another.
+
+        ```python
+        @p.materialized_view
+        def top_senders():
+            return p.frame("exposure").orderBy(F.desc("total")).limit(10)
+        ```
+        """
+
+        def decorated(made: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
+            self.define(made.__name__ if name is None else name, made(), replace=replace)
+            return made
+
+        return decorated if function is None else decorated(function)
+
+    def drop(self, view: str, *, cascade: bool = False) -> None:
+        """Drop a view and its sinks; with ``cascade``, also the views that read it."""
+        with self._defining():
+            self._definitions.drop(view, cascade=cascade)
+
+    def rename(self, view: str, new: str) -> None:
+        """Give a view another name: its rows stay, and its sinks go on."""
+        with self._defining():
+            self._definitions.rename(view, new)
+
+    def datalog(self, text: str, *, dialect: str = "souffle") -> None:
+        """Define views by rules over the sources and over views: every relation that the rules define is a view.
+
+        A relation has all its rules in one text. A relation that is declared and has no rules is a source of that name.
+        """
+        with self._defining(), within_depth(DatalogError):
+            define_rules(self._queries, text, dialect)
+
+    def edn(self, text: str, name: str, *, args: Iterable[Any] = (), dialect: str = "datomic") -> None:
+        """Define a view by an EDN query.
+
+        ``:track/name`` is a column of a source with a key, ``:to`` a source of two columns. ``args`` has a value for
+        each of :in but ``$``. In the ``dialect`` symbols, variables have no question mark.
+        """
+        with self._defining(), within_depth(EdnError):
+            text = in_one_dialect(text, dialect)
+            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(self._sources.keys))])
+
+    def query(self, relation: str, alias: str | None = None) -> Query:
+        """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.
+
+        Related rows are a view of their own: ``recent.artist`` beneath ``recent``; see `trees`.
+        """
+        return AtSparkPipeline(self._queries, self._sources.keys, self._defining).query(relation, alias)
+
+    def sink(
+        self,
+        view: str,
+        *,
+        format: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        table: str | None = None,
+        topic: str | None = None,
+        callback: Callable[[Batch, int], None] | None = None,
+        mode: str = "changes",
+        begin: str | None = None,
+        key: str | Sequence[str] | None = None,
+        exactly_once: bool = True,
+        **options: Any,
+    ) -> None:
+        """Deliver a view after every epoch, its changes or a snapshot of it: to a path, a table, a topic or a function.
+
+        A sink that is added to a pipeline that has run gets the changes from then on; with ``begin="snapshot"``, first
+        all rows that the view has, so that the sum of its changes is the view.
+
+        A topic and a Delta table take ``mode="upsert"``, by a ``key`` of the view's rows: the table is the view then,
+        and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
+        ``exactly_once=False`` lets Spark send records to a topic without transactions.
+        """
+        where: dict[str, Any] = {"format": format, "path": path, "table": table, "topic": topic, "callback": callback}
+        how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once}
+        made = sink_of(view, **where, **how, options=options)
+        with self._defining():
+            require_apart(made, self._sinks, self.path)
+            self._sinks.append(made)
+
+    @in_our_words()
+    def plan_change(self, text: str | None = None, *, dialect: str = "spark") -> PlannedChange:
+        """What going on from the state with these definitions keeps, computes and drops, and how many rows that reads.
+
+        With a ``text`` of SQL, what that would change. Nothing is changed, and no row is read.
+        """
+        with self._lock:
+            back = self._definitions.mark()
+            try:
+                if text is not None:
+                    self._definitions.sql(text, dialect)
+                    self._sources.bind_clock(self.spark)
+                return self._state.planned()
+            finally:
+                back()

@@ -93,6 +93,30 @@ def test_they_are_stored(tmp_path: Path) -> None:
     assert other.sql("SHOW CREATE TABLE child").rows()[0][0] == shown
 
 
+def test_a_table_like_another_has_all_but_its_rows(tmp_path: Path) -> None:
+    with ev.connect(tmp_path / "state") as db:
+        db.sql(TABLES)
+        db.sql("CREATE SCHEMA old; CREATE TABLE old.child LIKE CHILD; CREATE TABLE IF NOT EXISTS old.child LIKE parent")
+        db.sql("CREATE VIEW v AS SELECT id + 1 AS more, code FROM parent; CREATE TABLE shown LIKE v")
+        db.sql("INSERT INTO parent VALUES (1, 7); INSERT INTO old.child (id, parent, n) VALUES (1, 1, 2)")
+        written, alike = (db.sql(f"SHOW CREATE TABLE {name}").rows()[0][0] for name in ("child", "old.child"))
+        assert alike.replace("old.child", "child", 1) == written
+        assert db.table("shown").schema.names == ("more", "code")
+        with pytest.raises(BrokenConstraint, match="refers to no row of parent"):
+            db.sql("INSERT INTO old.child (id, parent) VALUES (2, 2)")
+        for text, said in (("CREATE TABLE x LIKE nothing", '"nothing" does not exist'), ("CREATE TABLE v LIKE v", "v")):
+            with pytest.raises(ev.EverviewError, match=said):
+                db.sql(text)
+        db.sql("CREATE TABLE e (ts TIMESTAMP, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES, TTL INTERVAL 1 DAY)")
+        db.sql("CREATE TABLE f LIKE e; INSERT INTO f VALUES (TIMESTAMP '2030-01-01 00:00:00')")
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("INSERT INTO f VALUES (TIMESTAMP '2029-01-01 00:00:00')")
+        assert (len(db.table("f")), len(db.late("f")), len(db.table("e"))) == (1, 1, 0)
+        said = "WATERMARK FOR ts AS ts - INTERVAL 5 MINUTE,\n  TTL INTERVAL 1 DAY"
+        assert said in db.sql("SHOW CREATE TABLE f").rows()[0][0]
+        assert db.verify()
+
+
 def test_they_are_checked_when_a_transaction_ends() -> None:
     db = ev.connect()
     db.sql(TABLES)

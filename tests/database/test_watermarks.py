@@ -40,6 +40,11 @@ VIEWS = {
     "JOIN t c ON c.k = b.k AND c.ts = b.ts",
     "triangle": "SELECT a.k, a.ts, b.v AS w FROM t a JOIN u b ON a.k = b.v AND a.ts = b.ts "
     "JOIN u c ON b.k = c.v AND c.ts = b.ts AND c.k = a.v",
+    "sessions": "SELECT k, session_window.start AS s, session_window.end AS e, count(*) AS n, max(v) AS m FROM t "
+    "GROUP BY k, session_window(ts, '2 minutes')",
+    "visits": "SELECT k, ts, v, window_start FROM SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL 1 MINUTE)",
+    "both": "SELECT window_end, count(DISTINCT k) AS n, sum(v) AS s FROM SESSION(TABLE (SELECT * FROM t WHERE v % 4 > 0"
+    " UNION ALL SELECT * FROM u WHERE v % 4 > 0), DESCRIPTOR(ts), INTERVAL 1 MINUTE) GROUP BY window_end",
     "all_time": "SELECT k, sum(v) AS s FROM t GROUP BY k",
 }
 UNBOUNDED = {"all_time", "latest"}
@@ -199,6 +204,29 @@ def test_a_view_may_emit_when_its_windows_close(tmp_path: Path) -> None:
     assert max(held(db, "closed")["bounded"]) <= 6
 
 
+def test_a_session_is_told_once_no_row_can_join_it_any_more(tmp_path: Path) -> None:
+    db = ev.connect(tmp_path / "s")
+    db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES)")
+    db.sql(
+        "CREATE MATERIALIZED VIEW closed AS SELECT session_window.end AS e, k, sum(v) AS s FROM t "
+        "GROUP BY k, session_window(ts, '3 minutes') EMIT ON WINDOW CLOSE"
+    )
+    told: list[Any] = []
+    for minute in (0, 6, 3, 11, 14, 13, 8, 15, 20, 9, 40, 42):
+        told += [(minute, *row, w) for row, w in db.apply({"t": [((1, START + minute * MINUTE, 1), 1)]})["closed"]]
+        if minute == 14:
+            db.close()
+            db = ev.connect(tmp_path / "s")
+    # 3 joins what was apart; 8 and 9 are late, by one minute and by six.
+    assert told == [
+        (15, START + 9 * MINUTE, 1, 3, 1), (40, START + 18 * MINUTE, 1, 4, 1), (40, START + 23 * MINUTE, 1, 1, 1),
+    ]  # fmt: skip
+    assert len(db.late("t")) == 2
+    assert db.verify()
+    db.vacuum()
+    assert max(held(db, "closed")["bounded"]) <= 6
+
+
 def test_rows_that_have_passed_the_clock_are_not_kept() -> None:
     db = ev.connect()
     db.sql("CREATE TABLE t (id BIGINT, ts TIMESTAMP NOT NULL)")
@@ -277,19 +305,23 @@ def test_a_table_with_a_ttl_forgets_and_so_do_its_views(tmp_path: Path) -> None:
 
 def test_a_view_that_comes_later_has_what_came_before(tmp_path: Path) -> None:
     """Traces that views share have dropped rows which a new view still has to show."""
-    db = opened(tmp_path / "s", watermarks=True, views=["within", "tumbling"])
+    db = opened(tmp_path / "s", watermarks=True, views=["within", "tumbling", "sessions"])
     minute_by_minute(db, range(40))
     db.sql(f"CREATE MATERIALIZED VIEW pairs AS SELECT t.v, u.v AS w FROM t JOIN u ON {NEAR}")
     db.sql(f"CREATE MATERIALIZED VIEW by_v AS SELECT t.k, t.v, u.k AS uk FROM t JOIN u ON t.v = u.v AND {NEAR[14:]}")
     least = f"SELECT window_start, k, min(v) AS m FROM {TUMBLING} GROUP BY window_start, k"
     db.sql(f"CREATE MATERIALIZED VIEW least AS {least}")
+    again = "SELECT session_window.end AS e, k, min(v) AS m FROM t GROUP BY k, session_window(ts, '2 minutes')"
+    db.sql(f"CREATE MATERIALIZED VIEW again AS {again}")
+    db.sql(f"CREATE MATERIALIZED VIEW visits AS {VIEWS['visits']}")
     assert len(db.view("pairs")) == len(db.view("within"))
+    assert len(db.view("again")) == len(db.view("sessions")) == len(db.view("visits")) == 40
     minute_by_minute(db, range(40, 44))
     db.close()
     db = ev.connect(tmp_path / "s")
     minute_by_minute(db, range(44, 50))
     db.vacuum()
-    for view in ("pairs", "by_v", "least"):
+    for view in ("pairs", "by_v", "least", "again", "visits"):
         assert max(held(db, view)["bounded"]) <= 30
     assert db.verify()
 

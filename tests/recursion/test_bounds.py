@@ -65,6 +65,21 @@ def test_a_step_that_never_ends_is_refused_when_it_is_made(step: str, limit: str
     assert not db.views()
 
 
+@pytest.mark.parametrize("union", ["UNION", "UNION ALL"])
+def test_a_query_may_say_how_many_steps_it_takes_at_most(union: str) -> None:
+    """As in Spark, whose last step is the one that finds nothing."""
+    db = connect()
+    numbers = f"(n) MAX RECURSION LEVEL {{}} AS (SELECT 1 {union} SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r"
+    assert sorted(db.sql(f"WITH RECURSIVE r {numbers.format(5)}").rows()) == [(n,) for n in range(1, 6)]
+    with pytest.raises(EndlessLoop, match="after 5 iterations"):
+        db.sql(f"WITH RECURSIVE r {numbers.format(4)}")
+    with pytest.raises(EverviewError, match="in a kept view") as refused:
+        db.sql(f"CREATE MATERIALIZED VIEW v AS WITH RECURSIVE r {numbers.format(5)}")
+    assert "count them in a column" in str(refused.value.hint)
+    with pytest.raises(EverviewError, match="syntax error"):
+        db.sql(f"WITH RECURSIVE r {numbers.format('many')}")
+
+
 def test_bags_that_never_end_are_refused() -> None:
     """Also under UNION ALL, where every row counts."""
     query = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r {}) SELECT n FROM r ORDER BY n LIMIT 3"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import everview as ev
-from everview.errors import EverviewError
+from everview.errors import EverviewError, UnknownName
 from everview.frontends.sql.functions import CHANCE
 from everview.frontends.sql.generators import GENERATORS
 from everview.frontends.sql.spark_names import OF_SPARK
 from everview.frontends.sql.written import NAMES, RANKS
+from everview.scalars.signatures import INTERNAL
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import spark_functions as listed
@@ -42,3 +43,9 @@ def test_what_is_lacking_is_spark_s_and_not_ours() -> None:
     from everview.plan.typing import is_function
 
     assert not [name for name in OF_SPARK if is_function(name) or name in NAMES]
+
+
+@pytest.mark.parametrize("name", sorted(INTERNAL))
+def test_what_only_rules_and_syntax_call_is_no_function_of_sql(name: str) -> None:
+    with pytest.raises(UnknownName, match=f'function "{name}" does not exist'):
+        ev.connect().sql(f"SELECT {name}('a', 'b')")

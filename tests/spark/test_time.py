@@ -116,6 +116,10 @@ def test_a_source_with_a_lateness_keeps_what_can_still_change(spark: SparkSessio
             f"CREATE MATERIALIZED VIEW closed AS SELECT window.end AS e, count(DISTINCT id) AS n {windows} "
             "EMIT ON WINDOW CLOSE"
         )
+        p.sql(
+            "CREATE MATERIALIZED VIEW visits AS SELECT id % 2 AS k, session_window.end AS e, count(*) AS n FROM t "
+            "GROUP BY id % 2, session_window(ts, '1 minute') EMIT ON WINDOW CLOSE"
+        )
         return p
 
     p = pipeline()
@@ -134,6 +138,9 @@ def test_a_source_with_a_lateness_keeps_what_can_still_change(spark: SparkSessio
     counted = sorted((row.s, row.n) for row in p.view("n").collect())
     assert [n for _, n in counted] == [5, 2, 1]
     assert sorted(row.n for row in p.view("closed").collect()) == [1, 3]
+    visits = sorted((row.k, row.e.minute, row.n) for row in p.view("visits").collect())
+    assert visits == [(0, 1, 1), (0, 10, 1), (0, 15, 1), (0, 17, 1), (1, 6, 2), (1, 10, 1)]
+    assert "unbounded" not in p.explain()
     p.verify().raise_if_different()
     before = p.view("n", version=2)
     assert sorted(row.n for row in before.collect()) == [1, 4]

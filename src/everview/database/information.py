@@ -9,8 +9,10 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns
 from everview.frontends.sql.schemas import DEFAULT, split_name
+from everview.plan.timed import Watermark
 from everview.plan.typing import literal
 from everview.scalars.expressions import Now
+from everview.scalars.kinds import DAY_TIME
 from everview.scalars.text import sql
 from everview.types.names import quoted
 
@@ -128,9 +130,19 @@ def statement_of(catalog: Catalog, name: str) -> str:
         text = constraint_text(constraint)
         if text is not None:
             lines.append(f"CONSTRAINT {quoted(constraint.name)} {text}")
+    if relation.watermark is not None:
+        lines += _watermark(relation.watermark)
     said = relation.comments.get("")
     comment = "" if said is None else f" COMMENT {sql(literal(said))}"
     return f"CREATE TABLE {_name(relation.name)} (\n  " + ",\n  ".join(lines) + f"\n){comment}"
+
+
+def _watermark(watermark: Watermark) -> Iterator[str]:
+    column, delay = quoted(watermark.column), watermark.delay
+    earlier = f" - {sql(literal(delay, DAY_TIME))}" if delay else ""
+    yield f"WATERMARK FOR {column} AS {column}{earlier}"
+    if watermark.ttl is not None:
+        yield f"TTL {sql(literal(watermark.ttl, DAY_TIME))}"
 
 
 def _column(table: TableDefinition, place: int) -> str:

@@ -246,6 +246,8 @@ def _create_table(db: Core, statement: CreateTable) -> None:
         comments=statement.comments,
         watermark=statement.watermark,
     )
+    if statement.like in db.catalog.tables:
+        table = replace(db.catalog.tables[statement.like], name=name, carries="", fed="")
     rows = None if statement.query is None else db.holdings.answered(statement.query)
     if rows is None:
         db.definitions.define_table(table, replace=statement.or_replace)

@@ -11,7 +11,7 @@ traces are of ``kept``. Operators still get the changes of ``x`` alone: that a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from everview.circuit.circuit import Circuit
@@ -35,6 +35,7 @@ from everview.lowering.promises import (
     reached,
 )
 from everview.lowering.rows import picked, projected
+from everview.lowering.sessions import closing, only_for, until_closed
 from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
 from everview.operators.asof import AsofIncremental, Toward
@@ -66,7 +67,7 @@ class Expiry:
         """In words which rows are dropped."""
         name = circuit.layout(trace).schema.names[self.field]
         name = "their time" if name.startswith("computed ") else name
-        return f"{name} < {' and '.join(shown(promise.at_least) for promise in self.bound)}"
+        return f"{name} < {_all_shown(self.bound)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,9 @@ def expiring(circuit: Circuit, *, steady_clock: bool = False) -> Circuit:
 
     With a ``steady_clock``, the clock of views never goes back, as watermarks do not.
     """
-    expiries = _expiries(circuit, steady_clock=steady_clock)
-    if not expiries:
+    sessions = closing(circuit, promises(circuit))
+    expiries = _expiries(circuit, sessions, steady_clock=steady_clock)
+    if not expiries and not sessions:
         return circuit
     kept: dict[int, Stream] = {}
 
@@ -95,11 +97,16 @@ def expiring(circuit: Circuit, *, steady_clock: bool = False) -> Circuit:
             kept[copy.here] = _kept(copy, node, expiries[copy.here])
             (changes,) = copy.inputs(node)
             return changes
+        if copy.here in sessions:
+            bound = sessions[copy.here]
+            says = f"the last moment of their session < {_all_shown(bound)}"
+            return until_closed(copy, node, _bounds(copy, bound), len(bound), says)
         traces = [StreamTrace(kept.get(read.node, copy.at[read.node]), read.moment) for read in node.reads]
         return copy.new.place(node.operator, copy.inputs(node), traces)
 
-    after = {node_id: [promise.clock for promise in expiry.bound] for node_id, expiry in expiries.items()}
-    new, _ = rewired(circuit, apply, (), after)
+    bounds = {node_id: expiry.bound for node_id, expiry in expiries.items()} | sessions
+    after = {node_id: [promise.clock for promise in bound] for node_id, bound in bounds.items()}
+    new, _ = rewired(circuit, apply, only_for(circuit, sessions), after)
     new.incremental = circuit.incremental
     return new
 
@@ -107,9 +114,11 @@ def expiring(circuit: Circuit, *, steady_clock: bool = False) -> Circuit:
 # -- which rows a trace can do without
 
 
-def _expiries(circuit: Circuit, *, steady_clock: bool) -> dict[int, Expiry]:
+def _expiries(circuit: Circuit, sessions: Container[int], *, steady_clock: bool) -> dict[int, Expiry]:
     by_trace: dict[int, list[Facts]] = {}
     for reading in readings(circuit, steady_clock=steady_clock):
+        if reading.reader in sessions:  # they have traces of their own
+            continue
         by_trace.setdefault(reading.trace, []).append(reading.unread)
     found: dict[int, Expiry] = {}
     for trace, unread in by_trace.items():
@@ -338,6 +347,10 @@ def _bounds(copy: Copy, bound: Bound) -> Stream:
     announced = copy.new.place(Announce(Layout(whole.schema)), [whole])
     indexed = announced.index()
     return copy.new.place(Arrange(indexed.layout), [indexed])
+
+
+def _all_shown(bound: Bound) -> str:
+    return " and ".join(shown(promise.at_least) for promise in bound)
 
 
 def shown(bound: Expression) -> str:

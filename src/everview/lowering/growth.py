@@ -10,7 +10,7 @@ from everview.operators.by_state import OverChanges
 from everview.operators.due import DueIncremental
 from everview.operators.expired import Expired
 from everview.operators.join import JoinIncremental
-from everview.operators.linear import Plus
+from everview.operators.linear import Plus, Project, Recode
 from everview.operators.semijoin import SemijoinIncremental
 from everview.plan.timed import expired_of, tells_time
 
@@ -66,6 +66,8 @@ def _expired(circuit: Circuit, trace: int) -> Expired | None:
 
 
 def _behind(circuit: Circuit, at: int | None) -> Expired | None:
+    while at is not None and isinstance(node := circuit[at], Apply) and isinstance(node.operator, Project | Recode):
+        (at,) = node.inputs
     if at is None or not isinstance(circuit[at], Feedback):
         return None
     while at is not None:

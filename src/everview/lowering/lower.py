@@ -156,7 +156,9 @@ class Lowering:
         check_monotone(plan)
         check_ends(plan)
         names = ", ".join(name for name, _ in plan.bindings)
-        inside = Lowering(self.circuit.child(names, grows=grows(plan) or bool(plan.bags)), self.relations, self)
+        rounds = None if plan.level is None else plan.level + 1  # the first one has the rows to start from
+        child = self.circuit.child(names, limit=rounds, grows=grows(plan) or bool(plan.bags))
+        inside = Lowering(child, self.relations, self)
         body = Lowering(self.circuit, self.relations, self)
         again: dict[str, Callable[[Stream], None]] = {}
         for name, bound in plan.bindings:

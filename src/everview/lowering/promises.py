@@ -32,6 +32,7 @@ from everview.operators.operator import Operator
 from everview.operators.present import Present
 from everview.operators.semijoin import SemijoinIncremental
 from everview.operators.where import Where
+from everview.operators.window import SessionEdges, WindowIncremental
 from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
@@ -147,6 +148,8 @@ def _of_several(operator: Operator, inputs: list[Facts]) -> Facts:
     match operator:
         case Plus() | Minus():
             return _agreed(inputs, range(len(operator.output.schema)))
+        case WindowIncremental() if operator.sessions is not None:
+            return _of_sessions(operator, operator.sessions, *inputs)
         case OverChanges():
             return _agreed(inputs, range(group_fields(operator)))
         case SemijoinIncremental():
@@ -175,6 +178,13 @@ def of_seed(operator: MultijoinIncremental, atom: int, facts: Facts) -> Facts:
     fields = operator.join.queries[atom].indexes[atom].fields
     variables = operator.join.variables[atom]
     return {variables[field_]: facts[place] for place, field_ in enumerate(fields) if place in facts}
+
+
+def _of_sessions(operator: WindowIncremental, edges: SessionEdges, given: Facts) -> Facts:
+    """A row is in a session, or near enough to be joined to it or cut off, that ends at most the gap before it."""
+    keys = _agreed([given], range(group_fields(operator)))
+    last = earlier(given.get(edges.moment), edges.gap)
+    return keys if last is None else {**keys, edges.last: last}
 
 
 def _of_asof(operator: AsofIncremental, left: Facts, right: Facts) -> Facts:
@@ -255,9 +265,18 @@ def lowest(expression: Expression, facts: Facts) -> Bound | None:
     if column is None or column.index not in facts:
         return None
     return tuple(
-        Promise(promise.clock, rewritten(expression, lambda part: promise.at_least if part == column else part))  # noqa: B023
+        Promise(promise.clock, _cancelled(rewritten(expression, lambda e: promise.at_least if e == column else e)))  # noqa: B023
         for promise in facts[column.index]
     )
+
+
+def _cancelled(expression: Expression) -> Expression:
+    """The expression without a span that it takes away and adds again: a session ends a gap after its last row."""
+    match expression:
+        case Call("add" | "add_time_to", (Call("subtract" | "subtract_time_to", (moment, less)), more)) if less == more:
+            return moment
+        case _:
+            return expression
 
 
 _WITH_CONSTANT: Final = frozenset(

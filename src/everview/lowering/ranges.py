@@ -19,7 +19,7 @@ from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.aggregate.registry import IN_PLANS
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
-from everview.operators.window import COPIES, NEVER_NULL, RANKS, FramedOver, Over
+from everview.operators.window import COPIES, NEVER_NULL, RANKS, SESSIONS, FramedOver, Over
 from everview.operators.window import Window as WindowOperator
 from everview.plan.nodes import Top, Window
 from everview.plan.typing import call as called
@@ -40,7 +40,7 @@ AGGREGATES = {
     for name, line in IN_PLANS.items()
     if line.over_windows and line.form != "count if"
 }
-KNOWN = (*RANKS, *COPIES, "min", "max", *ADDED_UP)
+KNOWN = (*RANKS, *COPIES, *SESSIONS, "min", "max", *ADDED_UP)
 
 
 def first(plan: Top, stream: Stream) -> Stream:
@@ -102,7 +102,13 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
         *ordered,
         *(column for column in directions if column not in partition and column not in ordered),
     )
-    order = tuple((place, directions[column]) for place, column in enumerate(fields) if column not in partition)
+    # Ties are told apart by all other columns, in an order that depends on values alone; to sessions they are the same.
+    telling = ordered if all(_name(call) in SESSIONS for call in calls) else fields
+    order = tuple(
+        (place, directions[column])
+        for place, column in enumerate(fields)
+        if column in telling and column not in partition
+    )
     indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
     rest = iter(places[start + len(by) :])
     read_at = [[fields.index(next(rest)) for _ in read] for read in arguments]
@@ -135,7 +141,7 @@ def _arguments(call: WindowCall) -> tuple[Expression, ...]:
     if name in ("lag", "lead"):
         value = call.arguments[0]
         return (value,) if len(call.arguments) < 3 else (value, cast(call.arguments[2], value.type))
-    if name in COPIES:
+    if name in COPIES or name in SESSIONS:
         return call.arguments[:1]
     if not call.arguments:
         return () if call.filter is None else (called("if", call.filter, TRUE, Literal(None, BOOLEAN)),)
@@ -148,7 +154,7 @@ def _over(call: WindowCall, fields: Sequence[int], reached: Sequence[int], schem
     nullable = name not in NEVER_NULL
     if name in RANKS:
         type_ = DOUBLE if name in ("percent_rank", "cume_dist") else INTEGER
-    elif name in COPIES or name in ("min", "max"):
+    elif name in COPIES or name in SESSIONS or name in ("min", "max"):
         type_ = schema.fields[fields[0]].type
     else:
         type_ = Call(name, tuple(fields)).result(schema, "").type
@@ -209,7 +215,7 @@ def _side(edge: Any) -> int | None:
 
 def _number(call: WindowCall, name: str) -> int:
     place = 0 if name == "ntile" else 1
-    if name not in ("lag", "lead", "nth_value", "ntile") or len(call.arguments) <= place:
+    if name not in (*SESSIONS, "lag", "lead", "nth_value", "ntile") or len(call.arguments) <= place:
         return 1
     argument = call.arguments[place]
     if not isinstance(argument, Literal) or not isinstance(argument.value, int):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from everview.operators.window import SESSIONS
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import (
     Aggregate,
@@ -30,7 +31,7 @@ from everview.scalars.kinds import VOID
 from everview.types import STRING, Field, Schema
 
 # Window functions that see peers only: which of several equal rows comes first does not matter to them.
-OF_PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist")
+OF_PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist", *SESSIONS)
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -172,6 +173,8 @@ class _Needs:
         chosen = [column - width for column in needed if column >= width]
         if not chosen:
             return inner
+        if plan.calls[chosen[0]].function in SESSIONS:  # where a session begins and ends: its end says when it is over
+            chosen = [*range(len(plan.calls))]
         calls = tuple(c for column in chosen if isinstance(c := _moved(plan.calls[column], inner), WindowCall))
         made = Window(inner.plan, calls, tuple(plan.names[column] for column in chosen))
         places = {width + old: len(inner.plan.schema) + new for new, old in enumerate(chosen)}

@@ -70,7 +70,10 @@ from everview.scalars.expressions import (
 from everview.types import DATE, TIMESTAMP, Type, unknown_name
 from everview.zset import ZSet
 
-CHOOSING = ("lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "min", "max")
+CHOOSING = (
+    *("lag", "lead", "first_value", "last_value", "nth_value", "first", "last", "min", "max"),
+    *("session start", "session last"),
+)
 
 Outside = tuple[Row, ...]  # the rows of the queries around, the nearest last
 Given = Mapping[str, Iterable[tuple[Any, int]]]

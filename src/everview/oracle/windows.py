@@ -49,7 +49,7 @@ def windowed(window: Window, rows: Rows) -> Rows:
 def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Row]) -> list[Any]:
     columns: list[Expression] = [Column(field, "", schema.fields[field].type) for field in over.fields]
     match over.function:
-        case "lag" | "lead" | "nth_value":
+        case "lag" | "lead" | "nth_value" | "session start" | "session last":
             arguments = [columns[0], Literal(over.number, INTEGER), *columns[1:]]
         case "ntile":
             arguments = [Literal(over.number, INTEGER)]
@@ -158,6 +158,8 @@ def _at(
             return _tile(place, n, constant(call.arguments[0]))
         case "lag" | "lead":
             return _shifted(call, place, arguments, kept)
+        case "session start" | "session last":
+            return _edge_of_session(call, place, arguments)
         case _:
             return _over(call, [arguments[i] for i in frame if kept[i]])
 
@@ -178,6 +180,23 @@ def _shifted(call: WindowCall, number: int, arguments: Sequence[Row], kept: Sequ
     if abs(by) <= len(rows):
         return arguments[rows[by - 1] if by > 0 else rows[by]][0]
     return arguments[number][2] if len(call.arguments) > 2 else None
+
+
+def _edge_of_session(call: WindowCall, place: int, arguments: Sequence[Row]) -> Any:
+    """The first or last moment that is reached from a row by steps to the next row, none longer than the gap."""
+    gap, step = constant(call.arguments[1]), -1 if call.function == "session start" else 1
+    while 0 <= place + step < len(arguments) and _apart(arguments[place][0], arguments[place + step][0]) <= gap:
+        place += step
+    return arguments[place][0]
+
+
+def _apart(one: Any, other: Any) -> int:
+    """Microseconds between two moments."""
+    return abs(_since_1970(one) - _since_1970(other))
+
+
+def _since_1970(moment: Any) -> int:
+    return _micros(moment) if isinstance(moment, dt.date) else moment
 
 
 def _over(call: WindowCall, rows: list[Row]) -> Any:

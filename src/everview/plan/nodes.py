@@ -362,6 +362,9 @@ class Recursive(Derived):
     is Σᵢ stepⁱ(start) where the plan is linear (see `references.not_linear`). On data with a cycle that sum has no
     end, and the loop's bounds notice it.
 
+    With a ``level``, more steps than that are an error. It bounds an answer that is computed once. No view has it, for
+    a change takes fewer steps than the whole.
+
     One that ``inflates`` keeps the rows of every round in the next, by its plans, and so may also ask what is not there
     yet: its result is that of the rounds from nothing, and no least set.
     """
@@ -370,6 +373,7 @@ class Recursive(Derived):
     body: Plan
     bags: tuple[str, ...] = ()
     inflates: bool = False
+    level: int | None = None
 
     @property
     def inputs(self) -> tuple[Plan, ...]:

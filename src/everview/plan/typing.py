@@ -23,7 +23,7 @@ from everview.scalars.coercion import coerced, common, implicit, is_integer, is_
 from everview.scalars.expressions import NULL, Call, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
 from everview.scalars.session_zone import cast_in_zone, in_session_zone
-from everview.scalars.signatures import ALIASES, SIGNATURES, FunctionSignature
+from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES, FunctionSignature
 from everview.scalars.signatures.conditions import refuse_maps
 from everview.scalars.signatures.variants import cast_from_variant, held_in_variant
 from everview.types import (
@@ -66,8 +66,9 @@ __all__ = [
 
 
 def is_function(name: str) -> bool:
-    """Whether there is a scalar function of that name."""
-    return ALIASES.get(name.lower(), name.lower()) in SIGNATURES
+    """Whether there is a scalar function of that name that queries may call."""
+    known = ALIASES.get(name.lower(), name.lower())
+    return known in SIGNATURES and known not in INTERNAL
 
 
 def call(name: str, *arguments: Expression) -> Expression:

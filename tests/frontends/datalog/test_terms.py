@@ -251,5 +251,5 @@ def test_refused(written: str) -> None:
     "spec", ["", "true", "{}", '{"root": "x", "types": 3}', '{"root": "x", "types": {"x": {"y": 3}}}']
 )
 def test_a_specification_of_types_that_is_none_is_named(spec: str) -> None:
-    with pytest.raises(ev.EverviewError, match="no specification of types"):
-        ev.connect().sql("SELECT term_checked('a', ?)", [spec])
+    with pytest.raises(Failed, match="no specification of types"):
+        rule_terms._checked("a", spec)  # pyright: ignore[reportPrivateUsage]

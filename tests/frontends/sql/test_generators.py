@@ -43,6 +43,10 @@ def placed_outer(k: int, a: Any, s: Any) -> list[tuple[Any, ...]]:
     return placed(k, a, s) or [(k, None, None)]
 
 
+def numbered(k: int, a: Any, s: Any) -> list[tuple[Any, ...]]:
+    return [(k, e, at) for at, e in enumerate(a or (), 1)]
+
+
 def inlined(k: int, a: Any, s: Any) -> list[tuple[Any, ...]]:
     return [(k, *fields(e)) for e in s or ()]
 
@@ -74,6 +78,14 @@ VIEWS: dict[str, Read] = {
     "SELECT k, e FROM t CROSS JOIN LATERAL explode_outer(t.a) AS x(e)": outer,
     "SELECT k, x.* FROM t, LATERAL posexplode(a) AS x(p, e)": placed,
     "SELECT k, x.* FROM t JOIN LATERAL posexplode_outer(a) AS x": placed_outer,
+    "SELECT k, x.* FROM t, LATERAL UNNEST(a) WITH ORDINALITY AS x(e, n)": numbered,
+    "SELECT k, e, n FROM t LEFT JOIN LATERAL UNNEST(a) WITH ORDINALITY AS x(e, n) ON TRUE": lambda k, a, s: (
+        numbered(k, a, s) or [(k, None, None)]
+    ),
+    "SELECT k, col, ordinality FROM t, LATERAL UNNEST(array(k, 2)) WITH ORDINALITY": lambda k, a, s: [
+        (k, k, 1),
+        (k, 2, 2),
+    ],
     "SELECT k, z.* FROM t, LATERAL inline(s) AS z(u, v)": inlined,
     "SELECT k, z.* FROM t, LATERAL inline_outer(s) AS z": inlined_outer,
     "SELECT k, e FROM t LEFT JOIN LATERAL explode(a) AS x(e) ON TRUE": outer,

@@ -18,13 +18,14 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.queries import complete
+from everview.frontends.sql.rewrite import all_plans
 from everview.frontends.sql.schemas import create_schema, drop_schema, is_information
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.later import Later
 from everview.plan.catalog import CatalogFunction, Readable, StoredFunction
 from everview.plan.node import Plan, unique
-from everview.plan.nodes import Project, Scan
+from everview.plan.nodes import Project, Recursive, Scan
 from everview.scalars.expressions import Expression, columns_of
 from everview.scalars.session_zone import session_zone
 from everview.types import Schema
@@ -275,6 +276,11 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
     made = st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
     emits = bool(node.expression.meta.get("emit"))
+    if made.materialized and any(isinstance(part, Recursive) and part.level is not None for part in all_plans(plan)):
+        hint = (
+            "a change takes fewer steps than an answer from the beginning: count them in a column, and filter by that"
+        )
+        raise context.unsupported("MAX RECURSION LEVEL in a kept view", node, hint)
     if emits and not made.materialized:
         raise context.error("a plain view emits nothing", node, "write CREATE MATERIALIZED VIEW")
     return replace(made, parameters=dict(context.parameters), on_close=emits)

@@ -106,8 +106,11 @@ class NewTable:
 def create_table(node: exp.Create, text: str, context: QueryContext) -> st.CreateTable:
     """``CREATE TABLE name (columns and constraints)``, or ``… AS query``."""
     name = relation_name(node.this, context)
-    said = properties_of(node, context, exp.FileFormatProperty, exp.SchemaCommentProperty)
+    said = properties_of(node, context, exp.FileFormatProperty, exp.SchemaCommentProperty, exp.LikeProperty)
     flags = bool(node.args.get("exists")), bool(node.args.get("replace"))
+    like = next((part for part in said if isinstance(part, exp.LikeProperty)), None)
+    if like is not None:
+        return _like(like, st.CreateTable(text, name, Schema(()), (), {}, *flags), node, context)
     comment = next((part.name for part in said if isinstance(part, exp.SchemaCommentProperty)), None)
     comments = {} if comment is None else {"": comment}
     if node.expression is not None:
@@ -134,6 +137,26 @@ def create_table(node: exp.Create, text: str, context: QueryContext) -> st.Creat
         hint = "a table forgets by its own time: WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES"
         raise context.error("a TTL without a watermark", node, hint)
     return constrained(made, table, node, context)
+
+
+def _like(like: exp.LikeProperty, made: st.CreateTable, node: exp.Create, context: QueryContext) -> st.CreateTable:
+    """``CREATE TABLE name LIKE other``: the columns of a table or view, and all else that a table says of its own."""
+    context.only(like, "this")
+    if isinstance(node.this, exp.Schema) or node.expression is not None:
+        raise context.error("columns beside LIKE", node, "write CREATE TABLE t LIKE other, and then ALTER TABLE t ADD")
+    other = known_name(relation_name(like.this, context), context)
+    found = context.catalog.relation(other)
+    fields = (found if isinstance(found, Schema) else found.schema).fields
+    return replace(made, schema=Schema(fields), primary_key=context.catalog.key(other), like=other)
+
+
+def known_name(name: str, context: QueryContext) -> str:
+    """The name of a relation that is there, as the catalog spells it."""
+    known = list(context.catalog.names())
+    for other in (name, *known):
+        if other in known and fold(other) == fold(name):
+            return other
+    raise unknown_name("table or view", name, known)
 
 
 def watermark(node: exp.Expr, ttl: exp.Expr | None, schema: Schema, context: QueryContext) -> Watermark:

@@ -33,6 +33,7 @@ def tokens_as_spark(tokens: list[Token], text: str) -> list[Token]:
 
 
 EMIT = ("EMIT", "ON", "WINDOW", "CLOSE")
+LEVEL = "max recursion level"  # by which the tree of a relation's name holds it
 _ENDING = T.SERDE_PROPERTIES  # a kind of token that nothing else reads
 
 
@@ -50,7 +51,10 @@ def _emitting(tokens: list[Token]) -> list[Token]:
 
 
 def _respelled(tokens: list[Token]) -> list[Token]:
-    """The tokens with what Spark spells otherwise than sqlglot: IDENTIFIER('t'), FOR SYSTEM_VERSION, DESCRIBE QUERY."""
+    """The tokens with what Spark spells otherwise than sqlglot: IDENTIFIER('t'), FOR SYSTEM_VERSION, DESCRIBE QUERY.
+
+    To sqlglot a TIMESTAMP WITHOUT TIME ZONE is any timestamp; to Spark it is TIMESTAMP_NTZ.
+    """
     read: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -68,6 +72,11 @@ def _respelled(tokens: list[Token]) -> list[Token]:
         if plain and word == "FOR" and after == "SYSTEM_VERSION":
             read += [token, _token(following[0], T.VAR, "VERSION", following[0].start)]
             at += 2
+            continue
+        words = tuple(other.text.upper() for other in tokens[at : at + 4])
+        if plain and words == ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
+            read.append(_token(tokens[at + 3], T.TIMESTAMPNTZ, "TIMESTAMP_NTZ", token.start))
+            at += 4
             continue
         read.append(token)
         asks = token.token_type == T.DESCRIBE and after == "QUERY" and kinds[1:2] in ([T.SELECT], [T.WITH], [T.VALUES])
@@ -278,6 +287,18 @@ class PlainParser(PipeParser):
         if not self._match(T.ALIAS):
             self.raise_error("write WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES")
         return self.expression(WatermarkOf(this=column, expression=self._present(self._parse_disjunction())))
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+        """The name of a relation; of one of WITH RECURSIVE also how many steps it may take."""
+        alias = super()._parse_table_alias(alias_tokens)
+        if alias is None or not self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+            return alias
+        number = self._parse_number()
+        if number is None or not number.name.isdigit():
+            self.raise_error("write MAX RECURSION LEVEL 100")
+        assert number is not None, "a text without the number is refused"
+        alias.meta[LEVEL] = int(number.name)
+        return alias
 
     def _is_value(self, ahead: int) -> bool:
         """Whether a number or a text stands so many tokens ahead."""

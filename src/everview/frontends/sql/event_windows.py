@@ -6,7 +6,8 @@ the columns ``window_start`` and ``window_end``.
 
 A window that tumbles is a function of the row. One that hops is several rows, one for each window around the moment. A
 session is made of the rows of its group that follow each other closely: it merges and falls apart as rows come and go,
-so it is computed by window functions, which are kept up to date by partition.
+so it is computed by window functions, which are kept up to date by partition. Under a watermark they hold open sessions
+only (`everview.lowering.sessions`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.rows import NamedRows
+from everview.operators.window import SESSIONS
 from everview.plan.node import Plan
 from everview.plan.nodes import Explode, Filter, Project, Window
 from everview.plan.typing import call, cast, literal
@@ -85,18 +87,11 @@ def sessions(plan: Plan, moment: Expression, gap: int, keys: Sequence[Expression
     width = len(plan.schema)
     timed = Project(_known(plan, moment), (*plan.columns, moment), (*plan.schema.names, "moment"))
     at = timed.columns[width]
-    order = ((at, "asc"),)
-    before = WindowCall("lag", (at,), tuple(keys), order, None, TIMESTAMP, True)
-    followed = Window(timed, (before,), ("moment before",))
-    near = call("less_equal", at, call("add", followed.columns[width + 1], _span(gap)))
-    begins = call("case", call("coalesce", near, literal(False)), Literal(None, TIMESTAMP), at)
-    begun = Project(followed, (*timed.columns, begins), (*timed.schema.names, "begins"))
-    since = WindowCall("max", (begun.columns[width + 1],), tuple(keys), order, None, TIMESTAMP, True)
-    started = Window(begun, (since,), ("session start",))
-    start = started.columns[width + 2]
-    last = WindowCall("max", (at,), (*keys, start), (), None, TIMESTAMP, True)
-    whole = Window(started, (last,), ("last moment",))
-    return WindowedRows(whole, start, call("add", whole.columns[width + 3], _span(gap)))
+    calls = (
+        WindowCall(edge, (at, _span(gap)), tuple(keys), ((at, "asc"),), None, TIMESTAMP, True) for edge in SESSIONS
+    )
+    whole = Window(timed, tuple(calls), ("session start", "last moment"))
+    return WindowedRows(whole, whole.columns[width + 1], call("add", whole.columns[width + 2], _span(gap)))
 
 
 def _known(plan: Plan, moment: Expression) -> Plan:

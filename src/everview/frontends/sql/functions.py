@@ -157,11 +157,11 @@ def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
     from everview.frontends.sql.spark_names import OF_SPARK
-    from everview.scalars.signatures import ALIASES, SIGNATURES
+    from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 
     if name in OF_SPARK:
         return UnknownName(f"Spark's {name} is not supported yet", hint=OF_SPARK[name])
-    known = [*SIGNATURES, *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
+    known = [*(SIGNATURES.keys() - INTERNAL), *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
     error = unknown_name("function", short(name), near or ["see the reference of functions"])
     own = "a Python function is made known by @ev.function or @ev.aggregate before it is called"

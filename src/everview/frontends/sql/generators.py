@@ -16,10 +16,10 @@ from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.plan.node import Plan
 from everview.plan.nodes import Explode, Project, Union
-from everview.plan.typing import call, coerced, literal
+from everview.plan.typing import call, cast, coerced, literal
 from everview.scalars.expressions import Call, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.types import INTEGER, Array, MapType, Struct, Type
+from everview.types import BIGINT, INTEGER, Array, MapType, Struct, Type
 
 _EXPLODING = ("explode", "posexplode", "inline", "variant_explode")
 GENERATORS = (*_EXPLODING, *(f"{name}_outer" for name in _EXPLODING), "stack", "unnest", "json_tuple")
@@ -38,7 +38,8 @@ class Generator:
     """A generator: one row for each element of an array, or for each of ``rows`` if there is no array.
 
     With ``place`` the place of an element comes before it, counted from 0. With ``fields`` the fields of an element
-    come in its stead. With ``outer`` a row without elements stays, beside NULLs.
+    come in its stead. With ``outer`` a row without elements stays, beside NULLs. With ``ordinal`` the place comes after
+    the element, counted from 1.
     """
 
     columns: tuple[str, ...]  # what its columns are called unless they are given names
@@ -47,6 +48,7 @@ class Generator:
     place: bool = False
     fields: bool = False
     outer: bool = False
+    ordinal: bool = False
 
     def moved(self, how: Callable[[Expression], Expression]) -> Generator:
         """The generator with its expressions changed, to read other rows."""
@@ -77,7 +79,16 @@ def bound(node: exp.Expr, site: Site) -> Generator:
     if len(arguments) != 1:
         hint = "explode one array after the other"
         raise site.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
-    return _exploding(name.replace("unnest", "explode"), arguments[0], node, site.context)
+    made = _exploding(name.replace("unnest", "explode"), arguments[0], node, site.context)
+    return _with_ordinality(made, node, site.context) if node.args.get("offset") else made
+
+
+def _with_ordinality(made: Generator, node: exp.Expr, context: QueryContext) -> Generator:
+    """``UNNEST(array) WITH ORDINALITY``."""
+    if len(made.columns) != 1:
+        raise context.unsupported("WITH ORDINALITY of a map", node, "write UNNEST(map_entries(m)) WITH ORDINALITY")
+    rows = tuple((*row, literal(place, BIGINT)) for place, row in enumerate(made.rows, 1))
+    return replace(made, columns=(*made.columns, "ordinality"), rows=rows, ordinal=True)
 
 
 def names(generator: Generator, given: Sequence[str], node: exp.Expr, context: QueryContext) -> tuple[str, ...]:
@@ -96,6 +107,10 @@ def generated(plan: Plan, generator: Generator, names: Sequence[str]) -> Plan:
     if generator.array is None:
         parts = [Project(plan, (*plan.columns, *row), every) for row in generator.rows]
         return parts[0] if len(parts) == 1 else Union(tuple(parts))
+    if generator.ordinal:
+        exploded = Explode(plan, generator.array, "element", generator.outer, "pos")
+        *own, place, element = exploded.columns
+        return Project(exploded, (*own, element, call("add", cast(place, BIGINT), literal(1, BIGINT))), every)
     if not generator.fields:
         place = names[0] if generator.place else None
         return Explode(plan, generator.array, names[-1], generator.outer, place)
@@ -109,7 +124,7 @@ def _arguments(node: exp.Expr, site: Site) -> list[Expression]:
         site.context.only(node, "this", "expressions")
         written = node.expressions
     elif isinstance(node, exp.Unnest):
-        site.context.only(node, "expressions", "alias")
+        site.context.only(node, "expressions", "alias", "offset")
         written = node.expressions
     else:
         site.context.only(node, "this")

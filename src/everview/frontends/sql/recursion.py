@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from everview.errors import EverviewError
 from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.dialect import LEVEL
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.queries import defined, query
 from everview.frontends.sql.rewrite import all_plans
@@ -225,9 +226,15 @@ def _defined(
         bindings.append((labels[name], plan))
     for cte in ctes:
         name = fold(cte.alias)
-        body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]), bags)
+        body = Recursive(tuple(bindings), Reference(labels[name], schemas[name]), bags, level=_level(ctes))
         context = replace(context, ctes={**context.ctes, name: Bound(body, schemas[name].names)})
     return context
+
+
+def _level(ctes: list[exp.CTE]) -> int | None:
+    """The least ``MAX RECURSION LEVEL`` of relations that read each other."""
+    aliases = (cte.args.get("alias") for cte in ctes)
+    return min((alias.meta[LEVEL] for alias in aliases if alias is not None and LEVEL in alias.meta), default=None)
 
 
 def _extremes(

@@ -10,8 +10,9 @@ from everview.frontends.sql.names import outward
 from everview.plan import node
 from everview.plan.node import Plan
 from everview.plan.nodes import Lateral
-from everview.plan.typing import call, is_function
+from everview.plan.typing import call
 from everview.scalars.expressions import Call, Column, Exists, Expression, InQuery, Outer, Scalar
+from everview.scalars.signatures import SIGNATURES
 
 Change = Callable[[Expression], Expression | None]
 
@@ -37,7 +38,7 @@ def _again(expression: Expression) -> Expression:
     """The expression typed again, as its parts may now be NULL: a sum over no rows is, one of a group is not."""
     if not isinstance(expression, Call) or expression.nullable:
         return expression
-    if not is_function(expression.function):  # what a sum of a moment and an interval has become is no function of SQL
+    if expression.function not in SIGNATURES:  # what a sum of a moment and an interval has become is no function of SQL
         return replace(expression, nullable=any(argument.nullable for argument in expression.arguments))
     return replace(expression, nullable=call(expression.function, *expression.arguments).nullable)
 

@@ -273,6 +273,9 @@ def _elements(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | No
     generator = generators.bound(node, Site(context, rows.scope, "FROM"))
     relation_name = alias.name if alias is not None and alias.name else None
     given = [] if alias is None else [c.name for c in alias.args.get("columns") or []]
+    ordinal = node.args.get("offset")
+    if isinstance(ordinal, exp.Identifier):  # the last name of UNNEST(a) WITH ORDINALITY AS t(x, n)
+        given.append(ordinal.name)
     names = generators.names(generator, given, node, context)
     if not given and context.dialect != "spark" and names == ("col",):
         names = (relation_name or "unnest",)

@@ -46,6 +46,7 @@ class CreateTable(Statement):
     generated: Mapping[str, str] = field(default_factory=dict[str, str])
     comments: Mapping[str, str] = field(default_factory=dict[str, str])
     watermark: Watermark | None = None
+    like: str = ""  # the table or view whose definition it takes over, but for the rows
 
 
 @dataclass(frozen=True)

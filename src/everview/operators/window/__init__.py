@@ -4,7 +4,17 @@ The rows of a partition lie in the trace in the order of the window. A change co
 anew, before and after, and puts out the difference; other partitions are not looked at. A row of weight w is w rows.
 """
 
-from everview.operators.window.functions import COPIES, NEVER_NULL, RANKS, FramedOver, Over
-from everview.operators.window.operator import Window, WindowIncremental
+from everview.operators.window.functions import COPIES, NEVER_NULL, RANKS, SESSIONS, FramedOver, Over
+from everview.operators.window.operator import SessionEdges, Window, WindowIncremental
 
-__all__ = ["COPIES", "NEVER_NULL", "RANKS", "FramedOver", "Over", "Window", "WindowIncremental"]
+__all__ = [
+    "COPIES",
+    "NEVER_NULL",
+    "RANKS",
+    "SESSIONS",
+    "FramedOver",
+    "Over",
+    "SessionEdges",
+    "Window",
+    "WindowIncremental",
+]

@@ -1,7 +1,8 @@
 """Window functions, over whole columns.
 
 - Ranks follow from places alone.
-- Values of other rows (lag, first_value, …) are copied, word for word.
+- Values of other rows (lag, first_value, …) are copied, word for word. So are the first and the last moment of the
+  session of a row: of the rows around it that follow each other closely.
 - The least and greatest of a frame are found by rank, from the least of all spans of 1, 2, 4, … rows.
 - What is added up (sum, avg, variance, …) is added up exactly, as `Aggregate` does it: every value is spread into
   digits, and the digits of a frame are a difference of two running sums.
@@ -29,6 +30,7 @@ from everview.types.words import Matrix, Words
 
 RANKS = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 COPIES = ("lag", "lead", "first_value", "last_value", "nth_value")
+SESSIONS = ("session start", "session last")  # names that no SQL can write
 NEVER_NULL = (*RANKS, "count")
 NONE = 1 << 62  # above all ranks
 BLOCK = 1 << 12  # rows at a time, so that what is laid out densely stays small
@@ -39,8 +41,9 @@ Spans = list[tuple[Words, Words]]  # (first, end) of each row, span by span
 class Over:
     """A window function of some fields of the rows, and the frame that it sees.
 
-    ``number`` is the distance of lag and lead, the place of nth_value, and how many buckets ntile has; ``skips`` says
-    that NULLs are passed over. A second field of lag and lead is what they give where there is no such row.
+    ``number`` is the distance of lag and lead, the place of nth_value, how many buckets ntile has, and the gap of
+    sessions in microseconds; ``skips`` says that NULLs are passed over. A second field of lag and lead is what they
+    give where there is no such row.
     """
 
     function: str
@@ -58,6 +61,8 @@ class Over:
             return _RANKED[self.function](self, places)
         if self.function in ("lag", "lead"):
             return self._shifted(places, schema)
+        if self.function in SESSIONS:
+            return self._edge_of_session(places, schema)
         spans = self.spans(places, schema)
         if self.function in COPIES:
             return self._copied(places, schema, *self._place(places, schema, spans))
@@ -72,6 +77,16 @@ class Over:
     def reads_values(self, schema: Schema) -> bool:
         """Whether the function compares values of a type whose words are not in the order of the values."""
         return self.function in ("min", "max") and not schema.fields[self.fields[0]].type.ordered
+
+    def _edge_of_session(self, places: Places, schema: Schema) -> Matrix:
+        """The first or the last moment of each row's session, which ends where no row follows within the gap."""
+        moments = places.rows[:, schema.words(self.fields[0]).start]
+        begins = places.at == places.starts
+        begins[1:] |= moments[1:] - moments[:-1] > self.number
+        session = np.cumsum(begins) - 1
+        edges = np.append(np.flatnonzero(begins), moments.size)
+        rows = edges[session] if self.function == "session start" else edges[session + 1] - 1
+        return self._copied(places, schema, rows, np.ones(moments.size, np.bool_))
 
     def _shifted(self, places: Places, schema: Schema) -> Matrix:
         if self.skips and self.number:

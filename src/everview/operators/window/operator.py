@@ -13,13 +13,22 @@ from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
 from everview.operators.operator import Context, Layout, Port, UnaryOperator, key_partition
 from everview.operators.window.frames import Places
-from everview.operators.window.functions import Over
+from everview.operators.window.functions import SESSIONS, Over
 from everview.traces.view import TraceView
 from everview.types import Schema
 from everview.types.words import Matrix
 
 ALL = 1 << 62  # more places than a partition has
 MOST = 1 << 31  # rows of one change
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEdges:
+    """Where windows of sessions have the moments of rows and the last ones of sessions, and the gap that ends one."""
+
+    moment: int
+    last: int
+    gap: int
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,17 @@ class _Window(ByState, UnaryOperator):
     @property
     def group_words(self) -> int:
         return self.source.key_words
+
+    @property
+    def sessions(self) -> SessionEdges | None:
+        """The fields of sessions, if these are all that the calls tell, and one tells where they end."""
+        if any(call.function not in SESSIONS for call in self.calls) or len({call.number for call in self.calls}) > 1:
+            return None
+        ends = [place for place, call in enumerate(self.calls) if call.function == SESSIONS[1]]
+        if not ends:
+            return None
+        call = self.calls[ends[0]]
+        return SessionEdges(call.fields[0], len(self.source.schema) + ends[0], call.number)
 
     @property
     def reads_values(self) -> bool:

@@ -29,6 +29,7 @@ from everview.operators.index import Index, sorted_by
 from everview.operators.join import JoinTrace
 from everview.operators.linear import Plus, Project, Recode
 from everview.operators.operator import Context, Moment, Operator, word_columns
+from everview.operators.window import WindowIncremental
 from everview.runtimes.embedded.walk import Route, chosen_words, operator_of, walk_from, walked
 from everview.runtimes.epoch import Epochs
 from everview.runtimes.loops import Cells
@@ -130,22 +131,27 @@ def expiring_nodes(program: Program) -> set[int]:
         plus = isinstance(node, Apply) and isinstance(node.operator, Plus)
         if plus and any(_takes_back(program, i) for i in inputs):
             found.add(at)
-        elif isinstance(node, Apply) and isinstance(node.operator, Index | Arrange | Exchange):
+        elif isinstance(node, Apply) and isinstance(node.operator, Index | Arrange | Exchange | WindowIncremental):
             found.update({at} if found.intersection(inputs) else ())
     return found
 
 
 def _takes_back(program: Program, at: int) -> bool:
     """Whether a stream is the feedback of what has expired."""
-    node = program.circuit[at]
+    node = _below_moves(program, program.circuit[at])
     if not isinstance(node, Feedback) or node.input is None:
         return False
-    below = program.circuit[node.input]
-    while isinstance(below, Apply) and isinstance(below.operator, Project | Recode | Exchange):
-        (given,) = below.inputs
-        assert given is not None, "a program is connected"
-        below = program.circuit[given]
+    below = _below_moves(program, program.circuit[node.input])
     return isinstance(below, Apply) and isinstance(below.operator, Expired)
+
+
+def _below_moves(program: Program, node: Node) -> Node:
+    """The node whose rows come this way, in other columns or on another shard."""
+    while isinstance(node, Apply) and isinstance(node.operator, Project | Recode | Exchange):
+        (given,) = node.inputs
+        assert given is not None, "a program is connected"
+        node = program.circuit[given]
+    return node
 
 
 @dataclass(frozen=True, slots=True)

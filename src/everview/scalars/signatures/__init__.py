@@ -38,5 +38,15 @@ KINDS: Final[dict[str, Signatures]] = {
 SIGNATURES: Final[Signatures] = family(*KINDS.values())
 # Other names of the same functions, as SQL spells them.
 ALIASES: Final[dict[str, str]] = {other: name for name, line in SIGNATURES.items() for other in line.also}
+# What syntax, aggregates and rules are computed by: no query calls these by name.
+INTERNAL: Final = frozenset(
+    {
+        *("term_quoted", "term_part", "term_checked", "json_part", "json_member", "get_field", "is_one_row"),
+        *("map_value", "map_size", "map_sorted", "bitmap_of", "bitmap_or_of", "bitmap_and_of"),
+        *("skewness_of", "kurtosis_of", "histogram_of", "timestamp_in_zone", "yearofweek"),
+        *("interval_years", "interval_months", "interval_days", "interval_hours", "interval_minutes"),
+        *("interval_seconds", "variant_json", "variant_at", "variant_entries", "schema_of_variants"),
+    }
+)
 
-__all__ = ["ALIASES", "KINDS", "SIGNATURES", "FunctionSignature"]
+__all__ = ["ALIASES", "INTERNAL", "KINDS", "SIGNATURES", "FunctionSignature"]

@@ -55,6 +55,12 @@ The page is made by `scripts/catalyst.py --write`.
   `dropDuplicates` of some columns, `first`, `collect_list`), the view chooses by value, so that it does not depend on
   the order of arrival; `verify` then asks the oracle in place of Spark.
 - `verify` computes all other views by Spark: the same DataFrame, over the rows that the sources hold.
+- Functions of yours (`F.udf`, with and without Arrow, `F.pandas_udf`, `F.arrow_udf`, their iterator forms, grouped
+  aggregates, and what `spark.udf.register` made known) are called for the rows that change, as Spark's workers call
+  them, with Spark's conversions of NULL and of results. They must be deterministic: one that is declared otherwise is
+  refused. A state knows a function by its name and the digest of its code and of the values it refers to, so a changed
+  one is a changed definition; no code is stored. A pandas function gets rows with NULLs among whole numbers or truth
+  values in other batches than rows without, so that its result for a row does not depend on the rows beside it.
 """
 
 

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from everview.operators.digests import digest_of
+from everview.operators.digests import OPAQUE, captured, digest_of
+from everview.operators.functions import Function
+from everview.scalars.evaluate import Evaluate
+from everview.scalars.expressions import UserCall
+from everview.types import BIGINT
 
 
 def made(text: str, name: str = "f") -> Any:
@@ -69,3 +73,28 @@ def test_closures_methods_and_objects() -> None:
     assert digest_of(Adding()) == digest_of(Adding())
     assert digest_of(Adding()) != digest_of(adding(1))
     assert digest_of(len) == digest_of(max)  # nothing is known of them
+
+
+def test_functions_that_an_expression_calls_count() -> None:
+    def evaluate(text: str) -> Evaluate:
+        return Evaluate((UserCall("f", (), BIGINT),), (Function("f", made(text)),))
+
+    assert digest_of(evaluate(BODY)) == digest_of(evaluate(f"# moved\n{BODY}"))
+    assert digest_of(evaluate(BODY)) != digest_of(evaluate(BODY.replace("+", "-")))
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1", "[1, {2, 3}]", "{'b': (1, None), 'a': 2}", "re.compile('a+')", "np.arange(3)", "Thing(1)", "Thing(Thing(2))"],
+)
+def test_what_a_function_refers_to_is_told(value: str) -> None:
+    text = (
+        "import re\nimport numpy as np\n"
+        "class Thing:\n    def __init__(self, a): self.a = a\n"
+        "X = {}\ndef g(a):\n    return X\ndef f(a):\n    return g(a)"
+    )
+    first = captured(made(text.format(value)))
+    assert first == captured(made(text.format(value)))
+    assert first != captured(made(text.format("'other'")))
+    assert OPAQUE not in repr(first)
+    assert OPAQUE in repr(captured(made(text.format("iter([1])"))))

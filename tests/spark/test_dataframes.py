@@ -218,7 +218,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any, Any], Any], str]] = {
     "path": (lambda t, F, spark: t.crossJoin(spark.table("elsewhere")), r"the node (.|\n)*p\.source"),
     "python": (
         lambda t, F, spark: t.mapInPandas(lambda rows: rows, t.schema),
-        r"the node MapInPandas(.|\n)*ev\.function",
+        r"the node MapInPandas(.|\n)*F\.pandas_udf",
     ),
 }
 

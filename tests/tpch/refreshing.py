@@ -57,6 +57,36 @@ def generated(scale: float, to: Path) -> Tables:
     return {name: _plain(pq.read_table(to / f"{name}.parquet")) for name in KEYS}
 
 
+def with_answers(tables: Tables) -> Tables:
+    """The tables of a small scale, in which some rows have what the queries ask for, so that none has no answer."""
+    nations = dict(
+        zip(tables["nation"]["n_name"].to_pylist(), tables["nation"]["n_nationkey"].to_pylist(), strict=True)
+    )
+    asked = [nations[name] for name in ("FRANCE", "GERMANY", "CANADA", "SAUDI ARABIA", "BRAZIL")]
+    part, supplier = tables["part"], tables["supplier"]
+    for place, (column, value) in enumerate(
+        (
+            ("p_name", "forest green"),
+            ("p_type", "ECONOMY ANODIZED STEEL"),
+            ("p_brand", "Brand#23"),
+            ("p_brand", "Brand#12"),
+        )
+    ):
+        part = _set(part, column, range(place, part.num_rows, 10), [value])
+    part = _set(part, "p_container", range(2, part.num_rows, 10), ["MED BOX"])
+    part = _set(_set(part, "p_container", range(3, part.num_rows, 10), ["SM CASE"]), "p_size", range(3, 400, 10), [3])
+    return tables | {"part": part, "supplier": _set(supplier, "s_nationkey", range(2 * len(asked)), asked)}
+
+
+def _set(table: pa.Table, column: str, places: Iterable[int], values: list[Any]) -> pa.Table:
+    """The table with values, in turn, in some places of a column."""
+    whole = table[column].to_pylist()
+    for number, place in enumerate(places):
+        whole[place] = values[number % len(values)]
+    field = table.schema.field(column)
+    return table.set_column(table.schema.get_field_index(column), field, pa.array(whole, field.type))
+
+
 def _plain(table: pa.Table) -> pa.Table:
     """With text as Arrow can take it from everywhere in a column."""
     texts = [pa.field(f.name, pa.string() if f.type == pa.string_view() else f.type) for f in table.schema]

@@ -11,7 +11,7 @@ from everview.spark import Pipeline
 from everview.spark.frames import frame_of
 from spark.frames import by_pipeline, by_spark
 from tpch.frames import PROGRAMS
-from tpch.refreshing import Refreshing, generated
+from tpch.refreshing import Refreshing, generated, with_answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ SHARES = (0.05,)  # of the orders, an epoch
 
 
 def test_all_programs_are_what_spark_collects_after_every_epoch(spark: SparkSession, tmp_path: Path) -> None:
-    refreshing = Refreshing(generated(SCALE, tmp_path), seed=22)
+    refreshing = Refreshing(with_answers(generated(SCALE, tmp_path)), seed=22)
     with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
         for name, rows in refreshing.tables.items():
             p.source(name, frame_of(spark, rows.append_column("_weight", [[1] * rows.num_rows])), changes="weights")
@@ -32,6 +32,9 @@ def test_all_programs_are_what_spark_collects_after_every_epoch(spark: SparkSess
         for name, frame in frames.items():
             p.define(name, frame)
         p.refresh()
+        for name, rows in by_pipeline(p, frames).items():
+            assert rows, name
+            assert "{}" not in rows, f"{name} is NULL"
         for tick in (*refreshing.ticks(SHARES), None):
             relations = {name: frame_of(spark, rows) for name, rows in refreshing.tables.items() if tick is None}
             relations = relations or {name: p.table(name) for name in tables}

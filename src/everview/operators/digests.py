@@ -2,18 +2,23 @@
 
 A digest covers the bytecode of a function, its constants, defaults and closure, as far as those are plain values, and
 in the same way the functions that it calls by name in its own module. It does not cover docstrings, places in files,
-other modules, or objects. Bytecode is that of one version of Python, which the digest names: digests of two versions
-say nothing about each other.
+other modules, or objects. An object that calls functions of others has those in a property ``digested``, which counts.
+Bytecode is that of one version of Python, which the digest names: digests of two versions say nothing about each other.
+
+`captured` tells more of a function whose globals and objects go with it wherever it is sent, as Spark's do.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import CodeType, FunctionType, MethodType
-from typing import Any, Final
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final, cast
+
+import numpy as np
 
 PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), type(...))
 VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -58,6 +63,8 @@ def _said(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _of_code(value, seen)
     elif isinstance(type(value).__dict__.get("__call__"), FunctionType):
         yield from _said(type(value).__call__, seen)
+        for each in getattr(value, "digested", ()):
+            yield from _said(each, seen)
 
 
 def _of_function(function: FunctionType, seen: set[int]) -> Iterator[str]:
@@ -92,3 +99,105 @@ def _of_code(code: CodeType, seen: set[int], told: str | None = None) -> Iterato
 def _names(code: CodeType) -> set[str]:
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
     return set(code.co_names).union(*map(_names, inner))
+
+
+# -- what a function takes with it
+
+OPAQUE: Final = "an object of"  # before the type of an object of which nothing more can be told
+_DEEPEST: Final = 8  # objects within objects
+
+
+def captured(call: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a function refers to besides its code: globals and closures, with objects as their attributes.
+
+    The values are plain, or functions, so that `digest_of` tells them; of what is `OPAQUE`, there is only the type.
+
+    >>> rates = {"FR": 1.2}
+    >>> captured(lambda country: rates[country])
+    (('rates', ((('FR', 1.2),),)),)
+    """
+    return tuple(_captured(call, set(), 0))
+
+
+def _captured(call: Any, seen: set[int], depth: int) -> Iterator[Any]:
+    while isinstance(call, MethodType):
+        yield _told(call.__self__, seen, depth)
+        call = call.__func__
+    if not isinstance(call, FunctionType):
+        yield _told(call, seen, depth)
+        return
+    if id(call) in seen:
+        return
+    seen.add(id(call))
+    inside = dict(zip(call.__code__.co_freevars, call.__closure__ or (), strict=True))
+    for name in sorted({*inside, *_names(call.__code__)}):
+        if name in inside:
+            cell = inside[name]
+            value = cell.cell_contents if _is_set(cell) else None
+        elif name in call.__globals__:
+            value = call.__globals__[name]
+        else:
+            continue
+        if isinstance(value, FunctionType):
+            if value.__module__ == call.__module__:
+                yield (name, *_captured(value, seen, depth))
+        elif not isinstance(value, ModuleType):
+            yield name, _told(value, seen, depth)
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _told(value: Any, seen: set[int], depth: int) -> Any:
+    """A value as plain ones and functions; its type alone where there is no more to tell."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, ModuleType):
+        return value.__name__
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if depth > _DEEPEST or id(value) in seen:
+        return f"{OPAQUE} {name}" if id(value) not in seen else name
+    inner = depth + 1
+    match value:
+        case Mapping():
+            pairs = [
+                (_told(k, seen, inner), _told(v, seen, inner)) for k, v in cast("Mapping[Any, Any]", value).items()
+            ]
+            return (tuple(sorted(pairs, key=repr)),)
+        case list() | tuple():
+            return tuple(_told(each, seen, inner) for each in cast("list[Any]", value))
+        case set() | frozenset():
+            return tuple(sorted((_told(each, seen, inner) for each in cast("set[Any]", value)), key=repr))
+        case np.ndarray():
+            kind = str(value.dtype)
+            return (kind, value.shape, value.tobytes() if kind != "object" else _told(value.tolist(), seen, inner))
+        case re.Pattern():
+            return (value.pattern, value.flags)
+        case FunctionType() | MethodType():
+            return (value, *_captured(value, seen, inner))
+        case type():
+            return _of_class(cast("type[Any]", value), seen, inner)
+        case _:
+            return _of_object(value, name, seen, inner)
+
+
+def _of_class(kind: type, seen: set[int], depth: int) -> Any:
+    """A class that goes with a function is told by its methods; one of a package, by its name."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__:
+        return name
+    seen.add(id(kind))
+    methods = sorted((n, m) for n, m in vars(kind).items() if isinstance(m, FunctionType))
+    return (name, *((n, m, *_captured(m, seen, depth)) for n, m in methods))
+
+
+def _of_object(value: Any, name: str, seen: set[int], depth: int) -> Any:
+    parts = getattr(value, "__dict__", None)
+    if not isinstance(parts, dict):
+        return f"{OPAQUE} {name}"
+    seen.add(id(value))
+    return (_of_class(type(value), seen, depth), _told(cast("dict[str, Any]", parts), seen, depth))

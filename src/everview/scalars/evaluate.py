@@ -96,6 +96,11 @@ class Evaluate:
         """A short name that says which expressions these are."""
         return "x" + blake2b(repr(self.expressions).encode(), digest_size=8).hexdigest()
 
+    @property
+    def digested(self) -> tuple[Callable[..., Any], ...]:
+        """The users' functions that are called, whose code counts when a state tells whether it has changed."""
+        return tuple(function.call for function in self.users)
+
     def __call__(self, *columns: Value) -> tuple[Value, ...]:
         if not self._run:
             self._run.append(Compiler(self.expressions, self.users).runs)

@@ -24,37 +24,15 @@ from everview.frontends.catalyst import (
     questions,
 )
 from everview.plan.catalog import Readable
-from everview.spark.spec import TYPES
-from everview.types import (
-    DAY,
-    DAY_TIME,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    YEAR_MONTH,
-    Array,
-    Decimal,
-    MapType,
-    Schema,
-    Struct,
-    Type,
-)
+from everview.spark.function_commands import known_function
+from everview.spark.spark_types import spark_type
+from everview.types import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ALL_FIELDS: Final = 2**31 - 1
 _NOT_PYTHON: Final = (".java:", ".scala:", "(Native Method)")  # in the places of calls that Python did not make
-_SPARK_TYPES: Final[dict[Type, st.DataType]] = {
-    **{ours: kind() for kind, ours in reversed(TYPES.items()) if kind not in (st.CharType, st.VarcharType)},
-    TIMESTAMP: st.TimestampType(),
-    TIMESTAMP_NTZ: st.TimestampNTZType(),
-    STRING: st.StringType(),
-    DAY: st.DayTimeIntervalType(st.DayTimeIntervalType.DAY, st.DayTimeIntervalType.DAY),
-    DAY_TIME: st.DayTimeIntervalType(),
-    YEAR_MONTH: st.YearMonthIntervalType(),
-}
 
 
 # -- frames that stand for relations
@@ -76,26 +54,6 @@ def _no_rows(name: str) -> Any:
         f'p.frame("{name}") stands for rows in definitions and has none: '
         f'define a view of it by p.define, and read p.view; or read p.table("{name}")'
     )
-
-
-def spark_type(type_: Type) -> st.DataType:
-    """The type of Spark for a type of ours."""
-    match type_:
-        case Decimal(precision, scale):
-            return st.DecimalType(precision, scale)
-        case Array(element):
-            return st.ArrayType(spark_type(element))
-        case MapType(key, value):
-            return st.MapType(spark_type(key), spark_type(value))
-        case Struct(fields):
-            return st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in fields])
-        case _ if type_ == TIME:
-            return st.TimeType()
-        case _ if type_ in _SPARK_TYPES:
-            return _SPARK_TYPES[type_]
-        case _:
-            hint = "define a view by p.sql that casts it, and take the frame of that"
-            raise PipelineError(f"a column of {type_} is none of a DataFrame", hint=hint)
 
 
 # -- reading a DataFrame
@@ -158,6 +116,8 @@ def _answer(question: FrameQuestion, analyzed: Any, spark: SparkSession) -> Any:
             return not java.options().isEmpty()
         case "hex":
             return bytes(java.value()).hex()
+        case "function":
+            return known_function(question.node, java, spark)
 
 
 def _text(value: Any) -> str:

@@ -28,8 +28,10 @@ from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
+from everview.scalars.functions.user import registered
 from everview.scalars.session_zone import UTC
 from everview.spark.dataframes import read_frame, substituted
+from everview.spark.user_functions import SparkFunction
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, verify_plans
 from everview.zset.batch import Batch
@@ -340,7 +342,7 @@ class Queries:
     # -- by plain Spark
 
     def asks_spark(self, name: str) -> bool:
-        """Whether Spark can compute a view: no recursion over sets, no as-of join, no function of the user.
+        """Whether Spark can compute a view: no recursion over sets, no as-of join, no function of ours.
 
         The view and all views that it reads must have been written in SQL or as DataFrames that have one answer, and
         none asks the time, which is the clock's and not that of the asking.
@@ -348,10 +350,21 @@ class Queries:
         view = self._views.get(name)
         if view is None or not view.by_spark:
             return False
-        return not any(_is_ours(node) or self._is_not_sql(node) for node in self._whole(view.plan))
+        known = view.frame is not None  # a DataFrame calls functions that Spark has
+        for node in self._own(view.plan):
+            if _is_ours(node, known):
+                return False
+            if isinstance(node, Scan) and node.relation in self._views and not self.asks_spark(node.relation):
+                return False
+        return True
 
-    def _is_not_sql(self, node: Plan) -> bool:
-        return isinstance(node, Scan) and node.relation in self._views and not self._views[node.relation].by_spark
+    def _own(self, plan: Plan) -> Iterator[Plan]:
+        """The nodes of a plan, and of the queries in its expressions."""
+        for node in walk(plan):
+            yield node
+            for part in _parts(node):
+                if isinstance(part, Exists | InQuery | Scalar):
+                    yield from self._own(part.plan)
 
     def _whole(self, plan: Plan) -> Iterator[Plan]:
         """The nodes of a plan, and of the views that it reads."""
@@ -394,16 +407,25 @@ class Queries:
         return read
 
 
-def _is_ours(node: Plan) -> bool:
-    return isinstance(node, Recursive | Asof) or any(_is_no_sql(part) for part in _parts(node))
+def _is_ours(node: Plan, functions: bool) -> bool:
+    """Whether Spark has nothing like a node; ``functions`` says whether it is one of Spark's that calls UDFs."""
+    return isinstance(node, Recursive | Asof) or any(
+        isinstance(part, Now) or _is_users(part, functions) for part in _parts(node)
+    )
 
 
 def _parts(node: Plan) -> Iterator[Expression]:
     return (part for whole in node.expressions for part in parts(whole))
 
 
-def _is_no_sql(part: Expression) -> bool:
-    return isinstance(part, UserCall | Now) or (isinstance(part, AggregateCall) and part.function.startswith(USER))
+def _is_users(part: Expression, functions: bool) -> bool:
+    if isinstance(part, UserCall):
+        name = part.name
+    elif isinstance(part, AggregateCall) and part.function.startswith(USER):
+        name = part.function.removeprefix(USER)
+    else:
+        return False
+    return not functions or not isinstance(registered(name).function.call, SparkFunction)
 
 
 def _quoted(name: str) -> str:

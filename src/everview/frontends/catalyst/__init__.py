@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everview.errors import DataFrameError, EverviewError
-from everview.frontends.catalyst import expressions, joins, lambdas, literals, plans
+from everview.frontends.catalyst import expressions, joins, lambdas, literals, plans, user_functions
 from everview.frontends.catalyst.plan_reader import MARK, MOST_CONSTANTS, PLANS, PlanReader
 from everview.frontends.catalyst.questions import FrameQuestion, questions
 from everview.frontends.catalyst.reading import HANDLERS, CatalystReading
@@ -35,7 +35,7 @@ __all__ = [
     "parsed",
     "questions",
 ]
-READERS = (expressions, joins, lambdas, literals, plans)  # modules that say how classes are read
+READERS = (expressions, joins, lambdas, literals, plans, user_functions)  # modules that say how classes are read
 
 
 @dataclass(frozen=True)

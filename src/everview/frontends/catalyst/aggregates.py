@@ -9,6 +9,7 @@ from typing import Final
 from everview.frontends.catalyst.literals import literal_of
 from everview.frontends.catalyst.reading import ExpressionReader, arguments
 from everview.frontends.catalyst.tree import CatalystNode
+from everview.frontends.catalyst.user_functions import user_aggregate_call
 from everview.frontends.sql.canonical import canonical
 from everview.frontends.sql.derived import FORMULAS
 from everview.plan.aggregates import aggregate_call
@@ -180,6 +181,10 @@ def _mode(given: AggregateNode) -> Expression:
     return given.made("mode", value, order=((value, "desc nulls last"),) if reverse is False else ())
 
 
+def _of_user(given: AggregateNode) -> Expression:
+    return user_aggregate_call(given.node, given.reader, distinct=given.distinct, filter_=given.filter)
+
+
 def _formula(name: str) -> AggregateHandler:
     count, formula = FORMULAS[name]
 
@@ -234,6 +239,7 @@ HANDLED: Final[dict[str, AggregateHandler]] = {
     "CovPopulation": _pair("covar_pop"),
     "CovSample": _pair("covar_samp"),
     "PivotFirst": _pivoted,
+    "PythonUDAF": _of_user,
     **{
         kind: _plain(name)
         for kind, name in {

@@ -90,7 +90,7 @@ _SKETCH: Final = (
     "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
 )
 _SESSION: Final = "a view has the same answer in every session; give the value by F.lit"
-_FUNCTION: Final = "write it as a Python function: @ev.function makes it known, and p.sql calls it"
+_FUNCTION: Final = "write it in Python: F.udf, F.pandas_udf or F.arrow_udf"
 # What to do instead of classes that are not read.
 LACKING: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -99,5 +99,9 @@ LACKING: Final[dict[str, str]] = {
     **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "SparkVersion", "CurrentPath"), _SESSION),
     **dict.fromkeys(("XmlToStructs", "StructsToXml", "SchemaOfXml"), "read XML before, where the source is made"),
     "SessionWindow": "group by F.window, or define the view by p.sql with SESSION",
-    **dict.fromkeys(("PythonUDF", "PythonUDAF", "ScalaUDF", "StaticInvoke", "Invoke"), _FUNCTION),
+    **dict.fromkeys(("ScalaUDF", "ScalaAggregator", "StaticInvoke", "Invoke"), _FUNCTION),
+    **dict.fromkeys(
+        ("PythonUDTF", "UnresolvedPolymorphicPythonUDTF"),
+        "let a UDF return an array of structs, and take them apart by F.inline",
+    ),
 }

@@ -61,6 +61,7 @@ class PlanReader:
 
 
 SOURCE: Final = "make it a source: p.source(name, frame), and write p.frame(name) in its place"
+RECOMPUTE: Final = 'ask for it to be computed anew by Spark: p.define(…, otherwise="recompute")'
 INSTEAD: Final = {
     "Sample": "a sample is another one every time; filter by a hash of a key: F.xxhash64(key) % 10 == 0",
     "Tail": "sort the other way round, and limit",
@@ -80,6 +81,10 @@ INSTEAD: Final = {
 
 def instead(node: CatalystNode) -> str:
     """What to write in place of a node that cannot be read."""
+    if node.kind.startswith("FlatMap"):
+        return (
+            f"write it as a grouped aggregate by F.pandas_udf or F.arrow_udf, which may return a struct; or {RECOMPUTE}"
+        )
     if "Pandas" in node.kind or "Arrow" in node.kind or "Python" in node.kind:
-        return "write it as a Python function of columns: @ev.function makes it known, and p.sql calls it"
+        return f"its result may depend on the batch: write F.pandas_udf or F.arrow_udf of columns; or {RECOMPUTE}"
     return INSTEAD.get(node.kind, "write it with other methods of DataFrames, or by p.sql")

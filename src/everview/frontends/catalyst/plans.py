@@ -120,8 +120,11 @@ def _filter(node: CatalystNode, reader: PlanReader) -> FrameRows:
 def _aggregate(node: CatalystNode, reader: PlanReader) -> FrameRows:
     rows = reader.below(node)
     read = reader.over(rows)
-    grouped = GroupedReader(read, group_keys(node.all("groupingExpressions"), read))
     items = node.all("aggregateExpressions")
+    keys = group_keys(node.all("groupingExpressions"), read)
+    if not keys and any(part.kind == "PythonUDAF" for item in items for part in item.walk()):
+        keys = [literal(1)]  # of no rows, an aggregate of the user's has no result
+    grouped = GroupedReader(read, keys)
     values = [grouped.read(item) for item in items]
     plan = over_columns(grouped.plan(rows.plan), values, [str(item.fields["name"]) for item in items])
     return FrameRows(plan, tuple(item.id() for item in items))

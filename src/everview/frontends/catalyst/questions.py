@@ -10,7 +10,8 @@ from everview.frontends.catalyst.plan_reader import MARK
 from everview.frontends.catalyst.reading import question
 from everview.frontends.catalyst.tree import CatalystNode
 
-Asked = Literal["rows", "mode", "projections", "pivots", "escape", "options", "hex"]
+Asked = Literal["rows", "mode", "projections", "pivots", "escape", "options", "hex", "function"]
+USERS: Final = ("PythonUDF", "PythonUDAF")  # classes of functions that users wrote
 _OPTIONS: Final = ("JsonToStructs", "StructsToJson", "CsvToStructs", "StructsToCsv")
 
 
@@ -44,6 +45,8 @@ def questions(tree: CatalystNode, *, tries: bool) -> Iterator[FrameQuestion]:
             yield FrameQuestion(node, "options")
         if node.kind == "Literal" and node.fields["dataType"] == "binary" and node.fields["value"] is not None:
             yield FrameQuestion(node, "hex")
+        if node.kind in USERS and node.fields["udfDeterministic"]:
+            yield FrameQuestion(node, "function")
 
 
 def is_marked(node: CatalystNode) -> bool:

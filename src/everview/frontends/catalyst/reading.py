@@ -155,7 +155,7 @@ class ExpressionReader:
         if kind in CHANCE:
             hint = "a view must give the same answer when a row is taken away again; store the value in a source"
             return self.reading.refused(node, f"{kind} is different every time it is asked", hint)
-        hint = LACKING.get(kind, "write it with other functions, or as a Python function: @ev.function and p.sql")
+        hint = LACKING.get(kind, "write it with other functions, or in Python: F.udf, F.pandas_udf or F.arrow_udf")
         return self.reading.refused(node, f"the expression {kind} cannot be read into a view", hint)
 
 

@@ -54,9 +54,11 @@ def window_call(node: CatalystNode, reader: ExpressionReader) -> WindowCall:
 def _aggregated(
     node: CatalystNode, partition: tuple[Expression, ...], by: Order, frame: Frame | None, reader: ExpressionReader
 ) -> WindowCall:
-    made = aggregate_of_node(node, reader)
     kind = node.at("aggregateFunction").kind
     hint = "aggregate with groupBy, and join the result"
+    if kind == "PythonUDAF":
+        raise reader.reading.refused(node, "a function of the user over a window cannot be read", hint)
+    made = aggregate_of_node(node, reader)
     if not isinstance(made, AggregateCall) or made.distinct or made.order:
         raise reader.reading.refused(node, f"{kind} over a window cannot be read", hint)
     if not aggregate_of(made.function).over_windows:

@@ -48,6 +48,23 @@ def register(
     _USERS[name.lower()] = made
 
 
+def register_next(name: str, call: Callable[..., Any], type_: Type, *, aggregate: bool = False) -> str:
+    """Make a function of columns known under a name, or the next one that is free: ``net``, ``net 2``; returns it.
+
+    A call that is equal to one of these is that one.
+    """
+    number = 1
+    while True:
+        free = name.lower() if number == 1 else f"{name.lower()} {number}"
+        before = _USERS.get(free)
+        if before is None:
+            _USERS[free] = UserFunction(Function(free, call), type_, aggregate)
+            return free
+        if (before.function.call, before.type, before.aggregate) == (call, type_, aggregate):
+            return free
+        number += 1
+
+
 def registered(name: str) -> UserFunction:
     """The function of that name; raises `UnknownName`."""
     function = _USERS.get(name.lower())
@@ -81,6 +98,11 @@ class _Each:
     def __call__(self, *lists: list[Any]) -> Any:
         return self.function.call(*lists) if lists[0] else None
 
+    @property
+    def digested(self) -> tuple[Callable[..., Any], ...]:
+        """The function whose code counts."""
+        return (self.function.call,)
+
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
@@ -98,6 +120,11 @@ class _Lists:
         mask = pa.array(there)
         results = self._checked(self.function.call(*(column.filter(mask) for column in lists)), int(there.sum()))
         return results.take(pa.array(np.cumsum(there) - 1, mask=~there))
+
+    @property
+    def digested(self) -> tuple[Callable[..., Any], ...]:
+        """The function whose code counts."""
+        return (self.function.call,)
 
     def _checked(self, results: Any, groups: int) -> Any:
         name, type_ = self.function.name, self.type

@@ -433,6 +433,11 @@ class Pipeline(Closing):
         """The last committed epoch; 0 before the first."""
         return self._state.engine().epoch
 
+    @property
+    def token(self) -> str | None:
+        """The token of the last refresh that was given one."""
+        return self._state.engine().offsets.get(TOKEN)
+
     @in_our_words()
     def view(self, name: str, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
         """The rows of a view now, each as often as its weight; or at an epoch or a time of which the state is kept.

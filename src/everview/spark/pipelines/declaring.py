@@ -282,7 +282,7 @@ def create_auto_cdc_flow(
     track_history_except_column_list: Sequence[Columns] | None = None,
     spark_conf: Mapping[str, str] | None = None,
 ) -> None:
-    """Declare a flow of changes: of each key, a streaming table has the row of the last change, unless it is deleted."""
+    """Declare a flow of changes: of each key, a table has the row of the last change, unless that was a deletion."""
     where = _here()
     if str(stored_as_scd_type or 1) != "1" or track_history_column_list or track_history_except_column_list:
         hint = 'keep the changes in a streaming table, and give each its end by F.lead("at").over(…) in a view'

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import EverviewError, PipelineError
 from everview.frontends.catalyst import MARK, CatalystNode, parsed
+from everview.frontends.catalyst.questions import is_marked
 from everview.spark.dataframes import analyzed_plan, items, java_node, with_rows
 from everview.spark.failures import of_spark
 from everview.spark.pipeline import Pipeline
@@ -43,7 +44,9 @@ class NotYet(BaseException):
 class ProjectResolver:
     """Defines the datasets of a project as views, and knows what each of them reads."""
 
-    def __init__(self, pipeline: Pipeline, project: Declarations, home: str, names: tuple[str | None, str | None]) -> None:
+    def __init__(
+        self, pipeline: Pipeline, project: Declarations, home: str, names: tuple[str | None, str | None]
+    ) -> None:
         """``home`` is a folder that exists; ``names`` are the project's catalog and database."""
         self.pipeline, self.project = pipeline, project
         self.spark: SparkSession = pipeline.spark
@@ -202,8 +205,8 @@ class ProjectResolver:
         return None
 
     def _full(self, parts: list[str]) -> tuple[str | None, ...]:
-        whole = [self._catalog, self._database, *parts]
-        return tuple(part if part is None else part.lower() for part in whole[-3:])
+        whole = [*[self._catalog, self._database][: max(3 - len(parts), 0)], *parts]
+        return tuple(part if part is None else part.lower() for part in whole)
 
     def batch(self, name: str) -> DataFrame:
         """A frame that stands for the rows of a dataset."""
@@ -277,7 +280,9 @@ def _require_added(flow: str, plan: Any) -> None:
     for node in parsed(plan.toJSON()).walk():
         if node.kind in _REVISES or _is_outer(node) or _chooses(node, plan):
             hint = "declare it by @materialized_view, over spark.read.table(…)"
-            raise PipelineError(f"flow {flow}: {node.kind} may revise rows, and a streaming table has no way", hint=hint)
+            raise PipelineError(
+                f"flow {flow}: {node.kind} may revise rows, and a streaming table only adds them", hint=hint
+            )
     if _reads_batch(plan):
         hint = "declare it by @materialized_view, which follows both"
         what = "joins a stream with rows that change, and a streaming table keeps what these were"
@@ -285,7 +290,7 @@ def _require_added(flow: str, plan: Any) -> None:
 
 
 def _is_outer(node: CatalystNode) -> bool:
-    return node.kind == "Join" and not str(node.fields["joinType"]).startswith(("Inner", "Cross"))
+    return node.kind == "Join" and node.object_name("joinType") not in ("Inner", "Cross")
 
 
 def _chooses(node: CatalystNode, plan: Any) -> bool:
@@ -300,9 +305,8 @@ def _reads_batch(plan: Any) -> bool:
     for node in parsed(plan.toJSON()).walk():
         if node.kind in BATCH:
             return True
-        if node.kind == "SubqueryAlias" and str(node.fields["identifier"]["name"]).startswith(MARK):
-            if node.children[0].kind not in STREAMS:
-                return True
+        if is_marked(node) and node.children[0].kind not in STREAMS:
+            return True
     return False
 
 
@@ -320,7 +324,9 @@ def _said(where: str) -> Generator[None]:
         raise _prefixed(of_spark(error), where) from error
     except Exception as error:
         what = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-        raise PipelineError(f"{where}: {what}", hint="the query is a Python function, and this is what it raised") from error
+        raise PipelineError(
+            f"{where}: {what}", hint="the query is a Python function, and this is what it raised"
+        ) from error
 
 
 def _prefixed(error: EverviewError, where: str) -> EverviewError:

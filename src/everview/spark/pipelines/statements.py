@@ -101,9 +101,7 @@ def _columns(columns: Any) -> StructType | None:
     return StructType.fromJson({"fields": fields}) if fields else None
 
 
-def _flow(
-    name: str, target: str, text: str, where: str, settings: dict[str, str], answer: Answer
-) -> DeclaredFlow:
+def _flow(name: str, target: str, text: str, where: str, settings: dict[str, str], answer: Answer) -> DeclaredFlow:
     return DeclaredFlow(name, target, lambda: answer(text), where, dict(settings))
 
 
@@ -120,7 +118,10 @@ def _flow_of(plan: Any, written: str, where: str, settings: dict[str, str], answ
 
 
 def _changes_flow(name: str, operation: Any, where: str, settings: dict[str, str]) -> DeclaredFlow:
-    scd, history = str(operation.storedAsScdType()), (operation.trackHistoryColumns(), operation.trackHistoryExceptColumns())
+    scd, history = (
+        str(operation.storedAsScdType()),
+        (operation.trackHistoryColumns(), operation.trackHistoryExceptColumns()),
+    )
     if scd != "1" or not all(columns.isEmpty() for columns in history):
         hint = "keep the changes in a streaming table, and give each its end by LEAD(at) OVER (…) in a view"
         raise PipelineError(f"{where}: a table of type 2, with the history of each key, is not kept", hint=hint)

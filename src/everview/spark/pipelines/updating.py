@@ -56,7 +56,7 @@ class PipelineProject(Closing):
     def __init__(self, spec: str | os.PathLike[str], spark: SparkSession, *, state: str | None = None) -> None:
         """Load the files of a project and define its views; nothing is read yet.
 
-        ``spec`` is the specification, or the folder that has it; ``state`` is where the state is, if not in the storage.
+        ``spec`` is the specification, or the folder that has it; ``state`` is another place for the state.
         """
         path = Path(spec)
         self.spec = read_spec(find_spec(path) if path.is_dir() else path)
@@ -69,10 +69,9 @@ class PipelineProject(Closing):
             made = Pipeline(spark, self._checkpoint, shards=None if shards is None else int(shards))
             self.pipeline = stack.enter_context(made)
             self.declarations = Declarations()
-            home = stack.enter_context(tempfile.TemporaryDirectory(prefix="everview-"))
             names = (str(spark.catalog.currentCatalog()), str(spark.catalog.currentDatabase()))
-            self._resolver = ProjectResolver(self.pipeline, self.declarations, home, names)
-            with _within(self.spec.root):
+            with _within(self.spec.root), tempfile.TemporaryDirectory(prefix="everview-") as home:
+                self._resolver = ProjectResolver(self.pipeline, self.declarations, home, names)
                 load(self.spec, spark, self.declarations)
                 self._resolver.resolve()
             self._notes = CheckpointPlace.of(self._checkpoint).notes
@@ -212,14 +211,18 @@ def load(spec: ProjectFile, spark: SparkSession, project: Declarations) -> None:
             else:
                 text = path.read_text(encoding="utf-8")
                 declare_sql(spark, text, path.relative_to(spec.root), project, _later(spark))
-    if not project.outputs:
+    if not project.outputs and not project.flows:
         hint = "libraries: [{glob: {include: transformations/**}}]"
         raise PipelineError(f"{spec.file}: the project declares no dataset", hint=hint)
 
 
 def _later(spark: SparkSession) -> Callable[[str], DataFrame]:
     """A function that asks a session's `sql` as it is then: while queries are resolved, it finds datasets."""
-    return lambda text: spark.sql(text)
+
+    def ask(text: str) -> DataFrame:
+        return spark.sql(text)
+
+    return ask
 
 
 def _run(path: Path, spark: SparkSession) -> None:

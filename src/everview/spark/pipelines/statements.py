@@ -149,12 +149,13 @@ def relations_of(spark: SparkSession, text: str) -> list[NamedInText]:
 
 
 def _relations(root: Any) -> Iterator[NamedInText]:
-    waiting, defined, found = [(root, False)], set[str](), list[NamedInText]()
+    waiting: list[tuple[Any, bool]] = [(root, False)]
+    defined, found = set[str](), list[NamedInText]()
     while waiting:
         node, aliased = waiting.pop()
         kind = str(node.getClass().getSimpleName())
         if kind == "UnresolvedRelation":
-            parts = tuple(map(str, items(node.multipartIdentifier())))
+            parts: tuple[str, ...] = tuple(str(part) for part in items(node.multipartIdentifier()))
             start, stop = node.origin().startIndex(), node.origin().stopIndex()
             if not start.isEmpty():
                 stream = bool(node.isStreaming())

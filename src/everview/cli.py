@@ -1,4 +1,4 @@
-"""The command line: ``everview shell | state | doctor | demo | run | explain | verify | bench | version``.
+"""The command line: ``everview shell | state | doctor | demo | run | explain | verify | pipelines | …``.
 
 Every command ends with 0 if all went well, with 1 after a mistake that it names, with 2 after words that it does not
 understand, and with 130 or 143 if Ctrl-C or SIGTERM ended it. `verify` ends with 1 if a view differs, and with 2 if
@@ -30,11 +30,15 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 state = typer.Typer(no_args_is_help=True, help="What a state directory holds, and whether it is whole.")
 app.add_typer(state, name="state")
+pipelines = typer.Typer(no_args_is_help=True, help="Declarative projects, as spark-pipeline.yml specifies them.")
+app.add_typer(pipelines, name="pipelines")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Directory = Annotated[Path, typer.Argument(help="A state directory, as of ev.connect(path) or of a pipeline.")]
 File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py that defines `pipeline`.")]
 State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
+Spec = Annotated[Path | None, typer.Option(help="The specification; without it, that of this folder or one above.")]
+Datasets = Annotated[list[str] | None, typer.Option(help="Datasets, with commas between them.")]
 Picture = Annotated[Path | None, typer.Option("--svg", help="Draw the circuit in this file, too.")]
 
 
@@ -219,6 +223,49 @@ def shell(
 
         ended = run_shell(directory, file, command, objects=as_json, read_only=read_only)
     raise typer.Exit(ended)
+
+
+# -- declarative projects
+
+
+@pipelines.command("run")
+def pipelines_run(
+    spec: Spec = None,
+    full_refresh: Datasets = None,
+    full_refresh_all: Annotated[bool, typer.Option("--full-refresh-all", help="Read everything anew.")] = False,
+    refresh: Datasets = None,
+) -> None:
+    """Update the datasets of a project: all of them, or those of --refresh; --full-refresh reads their sources anew."""
+    with _told():
+        from everview.spark.pipelines.updating import opened_project
+
+        with opened_project(spec) as project:
+            done = project.update(
+                refresh=_listed(refresh), full_refresh=_listed(full_refresh), full_refresh_all=full_refresh_all
+            )
+            typer.echo(f"epoch {done.epoch}" + ("" if done.sources else ": nothing was new"))
+            for table in done.tables:
+                typer.echo(f"wrote {table}")
+
+
+@pipelines.command("dry-run")
+def pipelines_dry_run(spec: Spec = None) -> None:
+    """Check a project, and say what each dataset reads and what an update keeps, computes and drops."""
+    with _told():
+        from everview.spark.pipelines.updating import opened_project
+
+        with opened_project(spec, dry=True) as project:
+            for name, output in project.declarations.outputs.items():
+                typer.echo(f"{output.kind} {name} reads {', '.join(project.reads(name)) or 'nothing'}")
+            planned = project.pipeline.plan_change()
+            if planned:
+                typer.echo(str(planned))
+    if not planned.possible:
+        raise typer.Exit(1)
+
+
+def _listed(given: list[str] | None) -> list[str]:
+    return [name.strip() for part in given or () for name in part.split(",") if name.strip()]
 
 
 # -- states

@@ -61,7 +61,7 @@ def _no_rows(name: str) -> Any:
 
 def read_frame(frame: DataFrame, catalog: Readable) -> ReadFrame:
     """The plan that a DataFrame means; an error names the line of the user's code, where Spark knows it."""
-    analyzed = _analyzed(frame)
+    analyzed = analyzed_plan(frame)
     spark = frame.sparkSession
     if str(spark.conf.get("spark.sql.ansi.enabled")).lower() != "true":
         hint = 'spark.conf.set("spark.sql.ansi.enabled", "true"), and make the DataFrame again'
@@ -78,7 +78,8 @@ def read_frame(frame: DataFrame, catalog: Readable) -> ReadFrame:
         raise
 
 
-def _analyzed(frame: Any) -> Any:
+def analyzed_plan(frame: Any) -> Any:
+    """The analysed plan of a DataFrame, in Java."""
     java = getattr(frame, "_jdf", None)
     if java is None:
         what = f"{type(frame).__module__}.{type(frame).__name__} is no DataFrame that can be read"
@@ -107,9 +108,9 @@ def _answer(question: FrameQuestion, analyzed: Any, spark: SparkSession) -> Any:
             said = java.evalContext().evalMode() if "evalContext" in question.node.fields else java.evalMode()
             return str(said.toString())
         case "projections":
-            return [[str(value.toJSON()) for value in _items(row)] for row in _items(java.projections())]
+            return [[str(value.toJSON()) for value in items(row)] for row in items(java.projections())]
         case "pivots":
-            return [None if value is None else _text(value) for value in _items(java.pivotColumnValues())]
+            return [None if value is None else _text(value) for value in items(java.pivotColumnValues())]
         case "escape":
             return str(java.escapeChar())
         case "options":
@@ -126,7 +127,7 @@ def _text(value: Any) -> str:
 
 def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
     """The rows of a relation that is part of a definition, and one more than there may be."""
-    frame = _frame_of(spark, leaf).limit(MOST_CONSTANTS + 1)
+    frame = frame_of_plan(spark, leaf).limit(MOST_CONSTANTS + 1)
     from pyspark.errors import PySparkException
 
     try:
@@ -138,7 +139,8 @@ def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def _items(sequence: Any) -> Iterator[Any]:
+def items(sequence: Any) -> Iterator[Any]:
+    """The items of a sequence of Scala's."""
     for place in range(sequence.size()):
         yield sequence.apply(place)
 
@@ -176,16 +178,29 @@ def call_site(analyzed: Any, path: Path) -> str:
 
 def substituted(frame: DataFrame, relation: Callable[[str], DataFrame]) -> DataFrame:
     """The DataFrame with real rows in place of standing frames, for Spark to compute."""
+    return with_rows(frame, lambda node: _standing_for(node, relation))
+
+
+def _standing_for(node: Any, relation: Callable[[str], DataFrame]) -> DataFrame | None:
+    if str(node.getClass().getSimpleName()) != "SubqueryAlias":
+        return None
+    name = str(node.identifier().name())
+    return relation(name.removeprefix(MARK)) if name.startswith(MARK) else None
+
+
+def with_rows(frame: DataFrame, rows: Callable[[Any], DataFrame | None]) -> DataFrame:
+    """The DataFrame with other rows in place of those nodes of its analysed plan for which ``rows`` gives some."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     spark = frame.sparkSession
     gateway = getattr(spark.sparkContext, "_gateway")  # noqa: B009
     ensure_callback_server_started(gateway)
-    rule = _Substitution(gateway.jvm, relation)
-    return _frame_of(spark, _analyzed(frame).transformUpWithSubqueries(rule))
+    rule = _Substitution(gateway.jvm, rows)
+    return frame_of_plan(spark, analyzed_plan(frame).transformUpWithSubqueries(rule))
 
 
-def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:
+def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
+    """The DataFrame of a plan in Java."""
     from pyspark.sql import DataFrame
 
     session: Any = spark
@@ -194,19 +209,17 @@ def _frame_of(spark: SparkSession, plan: Any) -> DataFrame:
 
 
 class _Substitution:
-    """A rule for Catalyst: the alias of a frame that stands for a relation becomes the relation's rows."""
+    """A rule for Catalyst: nodes become other rows, under the names and ids that the nodes' columns have."""
 
-    def __init__(self, jvm: Any, relation: Callable[[str], DataFrame]) -> None:
-        self._jvm, self._relation = jvm, relation
+    def __init__(self, jvm: Any, rows: Callable[[Any], DataFrame | None]) -> None:
+        self._jvm, self._rows = jvm, rows
 
     def applyOrElse(self, node: Any, default: Any) -> Any:
-        if str(node.getClass().getSimpleName()) != "SubqueryAlias":
+        frame = self._rows(node)
+        if frame is None:
             return node
-        name = str(node.identifier().name())
-        if not name.startswith(MARK):
-            return node
-        rows = _analyzed(self._relation(name.removeprefix(MARK)))
-        pairs = zip(_items(rows.output()), _items(node.child().output()), strict=True)
+        rows = analyzed_plan(frame)
+        pairs = zip(items(rows.output()), items(node.output()), strict=True)
         jvm = self._jvm
         none, catalyst = jvm.scala.Option.empty(), jvm.org.apache.spark.sql.catalyst
         empty = self._sequence([])

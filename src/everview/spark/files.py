@@ -145,6 +145,11 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
 # -- YAML
 
 
+def yaml_of(file: Path) -> Mapping[str, Any]:
+    """The mapping in a YAML file; refuses what is none, and keys that are there twice."""
+    return _of_yaml(file, _contents(file))
+
+
 def _of_yaml(path: Path, text: str) -> Mapping[str, Any]:
     try:
         for mark, key in _twice(yaml.compose(text, Loader=yaml.SafeLoader)):

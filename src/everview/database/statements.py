@@ -87,6 +87,9 @@ def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NO
         known = ReadableDatabase(database.catalog, core=database)
         try:
             for statement in bind(piece, known, dialect, share):
+                if database.guard is not None and database.guard.took(statement):
+                    result = None
+                    continue
                 with moment(dt.datetime.now(dt.UTC)):
                     result = _run(database, statement, known)
         finally:
@@ -121,7 +124,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
         case CopyFrom():
             return copy_from(db, statement)
         case CopyTo():
-            return copy_to(select(db, statement.rows), statement.path, statement.options)
+            return copy_to(db, statement)
         case Explain():
             return explained(db, statement.statement, known)
         case Begin():

@@ -76,18 +76,27 @@ def postgresql_dialect(text: str) -> Postgresql:
 
 def as_bindable(tree: exp.Expr) -> exp.Expr:
     """A tree of PostgreSQL's dialect in the form that the binder knows; parts keep their places in the text."""
-    tree = _with_names(tree)
-    return tree.transform(_rewritten, copy=False)
+    return upwards(_with_names(tree), _rewritten)
+
+
+def upwards(tree: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """The tree with every node rewritten, the inner ones first; a new node has the place of the old one in the text."""
+    for node in reversed(list(tree.walk(bfs=False))):
+        parent, key, index = node.parent, node.arg_key, node.index
+        made = rewrite(node)
+        if made is node:
+            continue
+        made.meta.update({name: value for name, value in node.meta.items() if name not in made.meta})
+        if node is tree or parent is None or key is None:
+            tree = made
+        else:
+            parent.set(key, made, index)
+    return tree
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
     rewrite = _REWRITES.get(type(node))
-    if rewrite is None:
-        return node
-    made = rewrite(node)
-    if made is not node:
-        made.meta.update({key: value for key, value in node.meta.items() if key not in made.meta})
-    return made
+    return node if rewrite is None else rewrite(node)
 
 
 # -- names of columns
@@ -171,7 +180,7 @@ def _operator(node: exp.Operator) -> exp.Expr:
     """``a OPERATOR(pg_catalog.~) b``."""
     name = str(node.args["operator"]).rpartition(".")[2] if "." in str(node.args["operator"]) else node.args["operator"]
     made = _OPERATORS.get(str(name).strip())
-    return node if made is None else made(node.this, node.expression).transform(_rewritten, copy=False)
+    return node if made is None else upwards(made(node.this, node.expression), _rewritten)
 
 
 def _regexp_without_case(node: exp.RegexpILike) -> exp.Expr:
@@ -186,7 +195,9 @@ def _qualified(node: exp.Dot) -> exp.Expr:
     if isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
         inner = node.expression
         if isinstance(inner, exp.Anonymous):
-            return exp.func(inner.name, *inner.expressions, dialect="postgres").transform(_rewritten, copy=False)
+            made = exp.func(inner.name, *inner.expressions, dialect="postgres")
+            made.parent = node.parent
+            return _rewritten(made)
         if isinstance(inner, exp.Func):
             return inner
     return node
@@ -254,6 +265,14 @@ def _not_among(node: exp.NEQ) -> exp.Expr:
     return exp.Not(this=exp.Anonymous(this="array_contains", expressions=[array, node.this]))
 
 
+def _is_not(node: exp.Is) -> exp.Expr:
+    """``x IS NOT NULL``, which sqlglot marks on the node in this dialect."""
+    if not node.args.get("negate"):
+        return node
+    node.set("negate", None)
+    return exp.Not(this=node)
+
+
 def _array_of(node: exp.Expr | None, kind: type[exp.Expr]) -> exp.Expr | None:
     """The array inside of ANY or ALL; None if it is a query."""
     if not isinstance(node, kind):
@@ -288,6 +307,7 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Dot: _qualified,
     exp.DataType: _data_type,
     exp.Table: _table,
+    exp.Is: _is_not,
     exp.EQ: _among,
     exp.NEQ: _not_among,
     exp.PrimaryKeyColumnConstraint: _without_index,

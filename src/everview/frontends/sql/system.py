@@ -7,6 +7,7 @@ a function of the catalog becomes a look-up in a map of its results at this mome
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,7 +16,7 @@ from sqlglot import exp
 
 from everview.errors import UnknownName
 from everview.frontends.sql.names import fold
-from everview.frontends.sql.postgresql import REGISTERED, SYSTEM_NUMBERS, as_bindable
+from everview.frontends.sql.postgresql import REGISTERED, SYSTEM_NUMBERS, as_bindable, upwards
 
 INFORMATION: Final = "information_schema"
 PG_CATALOG: Final = "pg_catalog"
@@ -24,6 +25,7 @@ _WORDS: Final = {  # functions that sqlglot has classes for, by the names of tho
     "sessionuser": "session_user", "currentcatalog": "current_catalog", "currentdatabase": "current_database",
     "currentversion": "version", "version": "version", "currentrole": "current_role",
 }  # fmt: skip
+_ARRAY: Final = re.compile(r"\{\d+(,\d+)*\}")
 _WITHOUT_PARENTHESES: Final = ("session_user", "current_role", "current_catalog", "user")
 
 
@@ -31,12 +33,13 @@ _WITHOUT_PARENTHESES: Final = ("session_user", "current_role", "current_catalog"
 class SystemFacts:
     """All that the functions of a system catalog answer from.
 
-    `constants` are results that no argument changes; `lookups` are results by the arguments, as texts with commas
+    `empty` names relations that never have a row; `constants` are results that no argument changes; `lookups` are results by the arguments, as texts with commas
     between them, of as many arguments as `arity` says; `objects` are OIDs by name and `names` the reverse, for each
     type such as ``regclass``; `settings` are the values of run-time parameters.
     """
 
     relations: Collection[str]
+    empty: Collection[str] = ()
     constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lookups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     arity: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -71,6 +74,9 @@ def asks_system(tree: exp.Expr, facts: SystemFacts, known: Collection[str]) -> b
 def with_system_relations(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
     """The tree with every relation of a system catalog under the one name that it is given by."""
     ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+    for select in list(tree.find_all(exp.Select)):
+        if _reads_nothing(select, facts, ctes):
+            _become_empty(select)
     for table in list(tree.find_all(exp.Table)):
         name = system_relation(table, facts)
         if name is None or (not table.db and fold(table.name) in ctes):
@@ -85,22 +91,42 @@ def with_system_relations(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
     return tree
 
 
+def _reads_nothing(select: exp.Select, facts: SystemFacts, ctes: Collection[str]) -> bool:
+    """Whether a query has no rows because it joins a relation that never has any."""
+    start = select.args.get("from_")
+    if start is None or select.is_star:
+        return False
+    if any(part.find_ancestor(exp.Select) is select for part in select.find_all(exp.AggFunc)):
+        return False  # of no rows, too, there is one count
+    inner = [join.this for join in select.args.get("joins") or [] if not join.side]
+    tables = [table for table in (start.this, *inner) if isinstance(table, exp.Table)]
+    return any(system_relation(table, facts) in facts.empty and fold(table.name) not in ctes for table in tables)
+
+
+def _become_empty(select: exp.Select) -> None:
+    """Turn a query into one that has its columns, and no rows."""
+    bare = isinstance(select.parent, exp.SetOperation)
+    for column in select.expressions:
+        name = column.output_name or "?column?"
+        nothing = exp.null() if bare else exp.cast(exp.null(), "text")
+        column.replace(exp.Alias(this=nothing, alias=exp.to_identifier(name, quoted=True)))
+    for part in ("from_", "joins", "group", "having", "order", "distinct", "laterals"):
+        select.set(part, None)
+    select.set("where", exp.Where(this=exp.false()))
+
+
 def with_system_functions(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
     """The tree with the functions and types of a system catalog as values, maps and numbers."""
     if isinstance(tree, exp.Create):  # a view outlives the answers of this moment
         return tree
-    return as_bindable(tree.transform(lambda node: _placed(node, _answered(node, facts)), copy=False))
-
-
-def _placed(node: exp.Expr, made: exp.Expr) -> exp.Expr:
-    if made is not node:
-        made.meta.update({key: value for key, value in node.meta.items() if key not in made.meta})
-    return made
+    return as_bindable(upwards(tree, lambda node: _answered(node, facts)))
 
 
 def _answered(node: exp.Expr, facts: SystemFacts) -> exp.Expr:
     if isinstance(node, exp.Cast):
         return _cast(node, facts)
+    if isinstance(node, (exp.EQ, exp.NEQ)):
+        return _with_array(node)
     if isinstance(node, exp.Column):
         plain = not node.table and not node.this.args.get("quoted") if isinstance(node.this, exp.Identifier) else False
         name = fold(node.name)
@@ -115,6 +141,15 @@ def _answered(node: exp.Expr, facts: SystemFacts) -> exp.Expr:
         return _looked_up(facts.lookups[name], given[: facts.arity.get(name, 1)])
     rewrite = _FUNCTIONS.get(name)
     return node if rewrite is None else rewrite(given, facts, node)
+
+
+def _with_array(node: exp.Expr) -> exp.Expr:
+    """A comparison of numbers in an array with ``'{1,2}'``, which is such an array."""
+    right = node.args["expression"]
+    if isinstance(right, exp.Literal) and right.is_string and _ARRAY.fullmatch(right.name):
+        parts = [exp.Literal.number(part) for part in right.name.strip("{}").split(",") if part]
+        node.set("expression", exp.Array(expressions=parts))
+    return node
 
 
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
@@ -186,8 +221,8 @@ def _cast(node: exp.Cast, facts: SystemFacts) -> exp.Expr:
     value = node.this
     while isinstance(value, exp.Paren):
         value = value.this
-    if isinstance(value, exp.Literal) and value.is_string and not value.name.isdigit():
-        return exp.Literal.number(_oid(kind, value.name, facts))
+    if isinstance(value, exp.Literal) and value.is_string:
+        return exp.Literal.number(int(value.name) if value.name.isdigit() else _oid(kind, value.name, facts))
     if isinstance(value, (exp.Parameter, exp.Placeholder)) or _is_text(value):
         return exp.cast(_looked_up(facts.objects.get(kind, {}), [value]), "bigint")
     if isinstance(node.parent, exp.Cast) and not _to_text(node.parent):
@@ -263,6 +298,8 @@ def _renamed(name: str) -> Rewrite:
 
 _FUNCTIONS: Final[dict[str, Rewrite]] = {
     "pg_get_expr": _first,
+    "pg_partition_ancestors": _first,
+    "pg_partition_root": _first,
     "quote_ident": _first,
     "current_setting": _setting,
     "to_regclass": _to_object("regclass"),

@@ -144,9 +144,9 @@ def _bound(
     if statement.dialect == "postgresql" and _SYSTEM.search(statement.piece):
         system = system_of(core.catalog)
         asks = asks_system(tree, system.facts, {fold(name) for name in core.catalog.relations})
-        tree = with_system_functions(tree, system.facts)
         if asks:
             known, tree = SystemReadable(core, system), with_system_relations(tree, system.facts)
+        tree = with_system_functions(tree, system.facts)
     _require_values(statement, values)
     return bind_parsed(replace(parsed, tree=tree), source, known, statement.dialect, given), known
 

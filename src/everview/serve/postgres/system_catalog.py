@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 
 import pyarrow as pa
@@ -53,6 +53,20 @@ ZERO_FUNCTIONS: Final = (
 )  # fmt: skip
 
 
+def _has_rows(name: str) -> bool:
+    """Whether a relation may have rows."""
+    if name.startswith(INFORMATION):
+        return hasattr(InformationRows, name.removeprefix(INFORMATION))
+    return name == "pg_settings" or hasattr(SystemRows, name)
+
+
+@cache
+def system_oids() -> dict[str, int]:
+    """The OIDs of the system relations themselves: PostgreSQL's own for those that clients know, numbers for others."""
+    named = [name for name in SYSTEM_SCHEMAS if name not in CLASS_OIDS]
+    return {**CLASS_OIDS, **{name: 12000 + place for place, name in enumerate(named)}}
+
+
 @dataclass(frozen=True)
 class SystemCatalog:
     """What a catalog of definitions says of itself to one client."""
@@ -94,6 +108,7 @@ class SystemCatalog:
         """All that functions and casts answer from."""
         return SystemFacts(
             frozenset(SYSTEM_SCHEMAS),
+            frozenset(name for name in SYSTEM_SCHEMAS if not _has_rows(name)),
             self._constants(),
             self._lookups(),
             {"format_type": 2, "col_description": 2, "pg_get_indexdef": 2},
@@ -141,7 +156,7 @@ class SystemCatalog:
 
     def _objects(self) -> dict[str, dict[str, int]]:
         relations = {name: oid for stored, oid in self.rows.oids.items() for name in (stored, f"{PUBLIC}.{stored}")}
-        system = {name: oid for base, oid in CLASS_OIDS.items() for name in (base, f"pg_catalog.{base}")}
+        system = {name: oid for base, oid in system_oids().items() for name in (base, f"pg_catalog.{base}")}
         folded = {name.lower(): oid for name, oid in relations.items()}
         types = {t.name: t.oid for t in PG_TYPES.values()} | {t.shown: t.oid for t in PG_TYPES.values()}
         types |= {"int": 23, "string": 25, "decimal": 1700, **{f"{n}[]": t.array for n, t in PG_NAMES.items() if t.array}}
@@ -158,7 +173,7 @@ class SystemCatalog:
             for r in self.rows.relations
         }
         indexes = {index.oid: quoted_name(index.name) for r in self.rows.relations for index in r.indexes}
-        system = {oid: name for name, oid in CLASS_OIDS.items()}
+        system = {oid: name for name, oid in system_oids().items()}
         types = {oid: str(shown_type(oid)) for oid in (*PG_TYPES, *PG_ARRAYS)}
         schemas = {oid: name for name, oid in self.rows.schemas.items()}
         return {"regclass": {**system, **relations, **indexes}, "regtype": types, "regnamespace": schemas}

@@ -103,7 +103,7 @@ class Owner(Closing):
         self._readers.submit(task.run)
         return task
 
-    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> Future[ChangeSubscriber]:
+    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> Task[ChangeSubscriber]:
         """Follow a view from now on; or from an epoch on, ``since``, as far as its changes are kept.
 
         With ``snapshot`` it begins with all rows if it cannot go on from ``since``; else that is an error.

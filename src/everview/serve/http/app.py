@@ -21,6 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from everview.database.answers import Answer
 from everview.database.snapshots import core_of
 from everview.errors import EverviewError
+from everview.exposition import CONTENT_TYPE
+from everview.serve.counts import metrics_of_owner
 from everview.serve.http import openapi
 from everview.serve.http.answering import NotFound, body_of, failed, result_of, said
 from everview.serve.http.door import HttpDoor
@@ -38,7 +40,8 @@ from everview.serve.http.formats import (
 )
 from everview.serve.http.relations import RowsOfPage, page_of, schema_of
 from everview.serve.ingests import KEYS, Delivery, deliver
-from everview.serve.sessions import ClientSession, Role
+from everview.serve.roles import Role
+from everview.serve.sessions import ClientSession
 
 Handler = Callable[[HttpDoor, Request], Awaitable[Any]]
 METHODS: Final = "GET, POST, OPTIONS"
@@ -75,7 +78,7 @@ class Guarded:
                 await Response(status_code=204, headers=_cors(allowed))(scope, receive, send)
                 return
             if request.url.path != "/healthz":
-                scope["role"] = await self._door.role_of(request.headers)
+                scope["role"] = self._door.owner.allowed(await self._door.role_of(request.headers))
         except EverviewError as error:
             await failed(error)(scope, receive, send)
             return
@@ -264,6 +267,12 @@ async def health(door: HttpDoor, request: Request) -> Response:
     return said({"status": "stopping" if door.owner.closing else "ok", "epoch": door.owner.snapshot.epoch})
 
 
+async def metrics(door: HttpDoor, request: Request) -> Response:
+    """Give the metrics of the database and of the server."""
+    held = await result_of(request, door.owner.submit(lambda database: database.metrics()))
+    return Response(f"{held}{metrics_of_owner(door.owner)}", media_type=CONTENT_TYPE)
+
+
 async def description(door: HttpDoor, request: Request) -> Response:
     """Describe the endpoints."""
     return said(openapi.description())
@@ -275,6 +284,7 @@ ROUTES: Final[tuple[tuple[str, Handler, tuple[str, ...]], ...]] = (
     ("/v1/views/{name}", rows, ("GET",)),
     ("/v1/views/{name}/changes", changes, ("GET",)),
     ("/v1/ingest/{name}", ingest, ("POST",)),
+    ("/metrics", metrics, ("GET",)),
     ("/healthz", health, ("GET",)),
     ("/openapi.json", description, ("GET",)),
 )

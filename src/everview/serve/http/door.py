@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from everview.errors import NotPermitted
-from everview.serve.sessions import Role
+from everview.serve.roles import Role
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers

@@ -8,7 +8,8 @@ from __future__ import annotations
 from everview.serve.changes import ChangeSubscriber, ViewChange
 from everview.serve.limits import ServeLimits
 from everview.serve.owner import Owner
-from everview.serve.sessions import ClientSession, Role
+from everview.serve.roles import Role
+from everview.serve.sessions import ClientSession
 from everview.serve.tasks import Task
 from everview.serve.tokens import TokenFile
 

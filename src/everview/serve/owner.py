@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from everview.blocks import Closing
 from everview.database import Database
@@ -25,12 +27,14 @@ from everview.database.snapshots import DatabaseSnapshot, core_of, snapshot_of
 from everview.errors import EverviewError, LimitReached, StoreError
 from everview.serve.changes import ChangeHub, ChangeSubscriber
 from everview.serve.limits import ServeLimits
+from everview.serve.roles import Role
 from everview.serve.tasks import Task, Watch
 
 if TYPE_CHECKING:
     from everview.database.core import Core
 
 T = TypeVar("T")
+NOTHING: Final = ()  # in place of work, when none has come for a while
 log = logging.getLogger("everview.serve")
 
 
@@ -47,14 +51,28 @@ class Holder(Protocol):
 class Owner(Closing):
     """A database with the threads that serve it; `close` lets what has been submitted end first."""
 
-    def __init__(self, database: Database, limits: ServeLimits | None = None, *, every: float = 0.2) -> None:
-        """Own a database until `close`, which closes it; one that only reads follows its writer ``every`` so often."""
+    def __init__(
+        self,
+        database: Database,
+        limits: ServeLimits | None = None,
+        *,
+        follow: Callable[[Database], object] | None = None,
+        every: float = 0.2,
+    ) -> None:
+        """Own a database until `close`, which closes it.
+
+        With ``follow`` clients only read, and it is called ``every`` so many seconds to take in what another process
+        has written; for a database that is open to read only, that is `Database.refresh`.
+        """
         self.limits = limits or ServeLimits()
         self._database = database
         self._core: Core = core_of(database)
         self._core.sealed = True
+        self._follows = Database.refresh if follow is None and database.read_only else follow
         self._every = every
-        self._queue: SimpleQueue[tuple[Task[Any], Holder | None] | None] = SimpleQueue()
+        self.statements: Counter[str] = Counter()  # that have ended, by where they ran
+        self.seconds: dict[str, float] = defaultdict(float)  # that they took
+        self._queue: SimpleQueue[tuple[Task[Any], Holder | None] | tuple[()] | None] = SimpleQueue()
         self._holder: Holder | None = None  # whose transaction is open in the database
         self._waiting = 0
         self._closing = False
@@ -69,7 +87,11 @@ class Owner(Closing):
     @property
     def read_only(self) -> bool:
         """Whether another process writes, which this one follows."""
-        return self._core.access.read_only
+        return self._follows is not None
+
+    def allowed(self, role: Role) -> Role:
+        """The role that somebody has here: nobody does more than read where another process writes."""
+        return Role.READ if self.read_only else role
 
     @property
     def waiting(self) -> int:
@@ -100,10 +122,20 @@ class Owner(Closing):
         """Run work on the last snapshot, as a database that only reads, in a thread of its own."""
         task = Task(lambda: work(self.snapshot.reader()), seconds=self._seconds(seconds))
         self._admit(task)
-        self._readers.submit(task.run)
+        self._readers.submit(self._answer, task)
         return task
 
-    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> Future[ChangeSubscriber]:
+    def _answer(self, task: Task[Any]) -> None:
+        began = monotonic()
+        task.run()
+        self._count("reader", began)
+
+    def _count(self, where: str, began: float) -> None:
+        with self._guard:
+            self.statements[where] += 1
+            self.seconds[where] += monotonic() - began
+
+    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> Task[ChangeSubscriber]:
         """Follow a view from now on; or from an epoch on, ``since``, as far as its changes are kept.
 
         With ``snapshot`` it begins with all rows if it cannot go on from ``since``; else that is an error.
@@ -134,18 +166,25 @@ class Owner(Closing):
     # -- the writer's thread
 
     def _write(self) -> None:
+        followed = monotonic()
         while True:
             try:
                 taken = self._queue.get(timeout=self._every if self.read_only else None)
             except Empty:
-                self._follow()
-                continue
+                taken = NOTHING
             if taken is None:
                 return
+            if self.read_only and monotonic() - followed >= self._every:
+                self._follow()
+                followed = monotonic()
+            if not taken:
+                continue
             task, holder = taken
+            began = monotonic()
             if self._holder is not None and self._holder is not holder:
                 self._holder.parked, self._holder = park(self._core), None
             task.run(partial(self._settle, holder))
+            self._count("writer", began)
 
     def _begun(self, work: Callable[[Database], T], holder: Holder | None) -> T:
         """Do some work, in the transaction of the one whose work it is."""
@@ -179,7 +218,8 @@ class Owner(Closing):
     def _follow(self) -> None:
         """Move to the last epoch of the process that writes."""
         try:
-            self._database.refresh()
+            if self._follows is not None:
+                self._follows(self._database)
         except EverviewError as error:
             log.warning("the writer cannot be followed now: %s", error.message)
         self._publish()

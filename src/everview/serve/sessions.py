@@ -10,7 +10,6 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from everview.database.answers import Answer
@@ -34,6 +33,7 @@ from everview.frontends.sql import (
     Statement,
     UpdateRows,
 )
+from everview.serve.roles import Role
 from everview.serve.tasks import Task
 
 if TYPE_CHECKING:
@@ -46,28 +46,12 @@ READS = Select, Explain, Begin, Commit, Rollback, Prepare, Execute, Deallocate
 WRITES = InsertRows, DeleteRows, UpdateRows, Merge
 
 
-class Role(IntEnum):
-    """What somebody may do: each role may do what those before it may."""
-
-    READ = 1  # queries, subscriptions
-    WRITE = 2  # changes of rows
-    ADMIN = 3  # changes of definitions
-
-    def require(self, wanted: Role, what: str) -> None:
-        """Refuse what needs a higher role."""
-        if self < wanted:
-            raise NotPermitted(
-                f"{what} needs the role {wanted.name.lower()}, and this is {self.name.lower()}",
-                hint="use a token of that role",
-            )
-
-
 class ClientSession:
     """One client of an `Owner`. Statements of one session are run one after the other: wait for each."""
 
     def __init__(self, owner: Owner, role: Role = Role.ADMIN, *, dialect: str = "spark") -> None:
         self._owner = owner
-        self.role = role
+        self.role = owner.allowed(role)
         self.dialect = dialect
         self.in_transaction = False
         self.parked: ParkedChanges | None = None  # what the transaction has changed, while others have their turn

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from everview.errors import DefinitionError, EverviewError, StoreError
-from everview.serve.sessions import Role
+from everview.serve.roles import Role
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WORK: Final = {"n": 1 << 14, "r": 8, "p": 1}  # of scrypt: 16 MB and some ten milliseconds

@@ -25,7 +25,7 @@ from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
-from everview.frontends.sql.postgresql import Postgresql, as_bindable, postgresql_dialect
+from everview.frontends.sql.postgresql import Postgresql, as_bindable, postgresql_dialect, with_arrays_of_oids
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
 from everview.frontends.sql.unclosed import left_open
 from everview.types import unknown_name
@@ -156,6 +156,8 @@ def _tokens(source: SqlText, dialect: Dialect) -> tuple[list[Token], list[int]]:
 def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
+        if isinstance(dialect, Postgresql):
+            return with_arrays_of_oids(tokens)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
         for start, what in left_open(text):

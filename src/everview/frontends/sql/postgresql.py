@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects import Postgres
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 D = exp.DataType.Type
 _DOLLAR_PARAMETER: Final = re.compile(r"\$\d")
@@ -72,6 +73,16 @@ class PostgresqlParameters(Postgresql):
 def postgresql_dialect(text: str) -> Postgresql:
     """The dialect that reads a text."""
     return PostgresqlParameters() if _DOLLAR_PARAMETER.search(text) else Postgresql()
+
+
+def with_arrays_of_oids(tokens: list[Token]) -> list[Token]:
+    """The tokens with ``oid[]`` as an array of BIGINT: sqlglot reads no arrays of such types."""
+    read = list(tokens)
+    for place, (token, after) in enumerate(pairwise(tokens)):
+        if token.token_type == TokenType.OBJECT_IDENTIFIER and after.token_type == TokenType.L_BRACKET:
+            kind, text = (TokenType.TEXT, "TEXT") if token.text.lower() == "name" else (TokenType.BIGINT, "BIGINT")
+            read[place] = Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+    return read
 
 
 def as_bindable(tree: exp.Expr) -> exp.Expr:

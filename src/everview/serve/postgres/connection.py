@@ -139,6 +139,7 @@ class PgConnection:
             raise m.ProtocolViolation(f"invalid frontend message type {letter!r}")
 
     async def _skip_to_sync(self) -> None:
+        await self._wire.flush()  # a client may wait for the error before it says Sync
         while True:
             letter, _ = await self._wire.next()
             if letter == b"S":

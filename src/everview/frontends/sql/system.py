@@ -46,6 +46,7 @@ class SystemFacts:
     objects: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     names: Mapping[str, Mapping[int, str]] = field(default_factory=dict[str, Mapping[int, str]])
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    configure: Callable[[str, str], None] | None = None  # what set_config does
 
 
 def system_relation(node: exp.Table, facts: SystemFacts) -> str | None:
@@ -277,6 +278,14 @@ def _setting(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.E
     return _literal(facts.settings.get(name))
 
 
+def _configured(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
+    """``set_config('name', 'value', is_local)``, which changes a parameter when the statement is read."""
+    if len(given) < 2 or facts.configure is None or not all(isinstance(part, exp.Literal) for part in given[:2]):
+        return node
+    facts.configure(given[0].name, given[1].name)
+    return _literal(given[1].name)
+
+
 def _to_object(kind: str) -> Rewrite:
     def rewrite(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
         known = facts.objects.get(kind, {})
@@ -302,6 +311,7 @@ _FUNCTIONS: Final[dict[str, Rewrite]] = {
     "pg_partition_root": _first,
     "quote_ident": _first,
     "current_setting": _setting,
+    "set_config": _configured,
     "to_regclass": _to_object("regclass"),
     "to_regtype": _to_object("regtype"),
     "to_regnamespace": _to_object("regnamespace"),

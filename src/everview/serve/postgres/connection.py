@@ -377,7 +377,9 @@ class PgConnection:
         settings = self._settings.all()
         known = self._system
         if known is None or known.catalog is not catalog or known.settings != settings:
-            known = SystemCatalog(catalog, self._database, self._user, self._process, settings)
+            known = SystemCatalog(
+                catalog, self._database, self._user, self._process, settings, self._settings.set
+            )
             self._system = known
         return known
 

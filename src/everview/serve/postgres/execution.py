@@ -51,7 +51,7 @@ SystemOf = Callable[[Catalog], SystemCatalog]
 # Words without which no statement asks the system catalog: most statements are not looked at any further.
 _SYSTEM: Final = re.compile(
     r"\bpg_|information_schema|\bcurrent_(schema|user|database|catalog|setting|role)|session_user|\bversion\s*\(|"
-    r"\breg(class|type|namespace|role|proc|oper)|\boid\b|\bxid\b|_description|format_type|to_reg|has_\w+_privilege|"
+    r"\breg(class|type|namespace|role|proc|oper)|\boid\b|\bxid\b|_description|format_type|to_reg|has_\w+_privilege|set_config|"
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )

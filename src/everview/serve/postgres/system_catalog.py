@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final
@@ -76,6 +76,7 @@ class SystemCatalog:
     user: str
     process: int
     settings: Mapping[str, str]
+    configure: Callable[[str, str], None] | None = None
 
     @cached_property
     def rows(self) -> SystemRows:
@@ -115,6 +116,7 @@ class SystemCatalog:
             self._objects(),
             self._names(),
             self.settings,
+            self.configure,
         )
 
     def _constants(self) -> dict[str, Any]:

@@ -46,6 +46,14 @@ class TurnTransaction(DoorCommand):
 
 
 @dataclass(frozen=True, slots=True)
+class TurnSavepoint(DoorCommand):
+    """``SAVEPOINT name``, ``RELEASE name``, ``ROLLBACK TO name``; `kind` is the first word."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class SubscribeView(DoorCommand):
     """``SUBSCRIBE [TO] view [SINCE epoch]``: the rows of a view and then its changes, without end."""
 
@@ -107,6 +115,9 @@ _BEGIN: Final = re.compile(
     re.I,
 )
 _END: Final = re.compile(r"(COMMIT|END|ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?:\s+AND\s+NO\s+CHAIN)?", re.I)
+_SAVE: Final = re.compile(
+    rf"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+{_NAME}", re.I
+)
 _SUBSCRIBE: Final = re.compile(rf"SUBSCRIBE\s+(?:TO\s+)?{_NAME}(?:\s+SINCE\s+(\d{{1,18}}))?", re.I)
 _COPY_QUERY: Final = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\b(.*)", re.I | re.S)
 _COPY_OUT: Final = re.compile(rf"COPY\s+{_NAME}\s*(\([^)]*\))?\s+TO\s+STDOUT\b(.*)", re.I | re.S)
@@ -177,6 +188,8 @@ def _begin(text: str) -> DoorCommand:
 
 
 def _end(text: str) -> DoorCommand:
+    if _SAVE.fullmatch(text) is not None:
+        return _savepoint(text)
     match = _END.fullmatch(text)
     if match is None:
         raise _refused("this way to end a transaction", "there are COMMIT and ROLLBACK, of the whole transaction")
@@ -184,7 +197,10 @@ def _end(text: str) -> DoorCommand:
 
 
 def _savepoint(text: str) -> DoorCommand:
-    raise _refused("a savepoint", "a transaction counts as one tick, or not at all")
+    match = _SAVE.fullmatch(text)
+    if match is None:
+        raise ClientError("syntax error: a savepoint of which name?", "42601", hint="write SAVEPOINT name")
+    return TurnSavepoint(match[1].split()[0].upper(), unquoted(match[2]))
 
 
 def _subscribe(text: str) -> DoorCommand:

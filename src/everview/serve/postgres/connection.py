@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from everview.database import Database
+from everview.database.parked import ParkedChanges, park, resume
+from everview.database.snapshots import core_of
 from everview.errors import EverviewError, StatementCancelled
 from everview.frontends.sql.parse import pieces
 from everview.scalars.expressions import Literal
@@ -27,6 +30,7 @@ from everview.serve.postgres.commands import (
     SetParameter,
     ShowParameter,
     SubscribeView,
+    TurnSavepoint,
     TurnTransaction,
     command_of,
     first_word,
@@ -75,7 +79,9 @@ class PreparedText:
     @property
     def ends_failure(self) -> bool:
         """Whether it may run in a transaction that has failed."""
-        return isinstance(self.command, TurnTransaction) and self.command.kind != "BEGIN"
+        command = self.command
+        ends = isinstance(command, TurnTransaction) and command.kind != "BEGIN"
+        return ends or (isinstance(command, TurnSavepoint) and command.kind == "ROLLBACK")
 
 
 @dataclass(eq=False)
@@ -103,6 +109,7 @@ class PgConnection:
         self._in_block = False  # between BEGIN and its end
         self._implicit = False  # in a transaction of several statements that nobody began
         self._failed = False
+        self._savepoints: list[tuple[str, ParkedChanges | None]] = []
         self._task: Task[Any] | Future[Any] | None = None
         self._stream: SubscribedRows | None = None
         self._system: SystemCatalog | None = None
@@ -340,7 +347,7 @@ class PgConnection:
         for name in tuple(self._portals):
             self._drop_portal(name)
 
-    def _require_room(self, kept: dict[str, Any]) -> None:
+    def _require_room(self, kept: Sized) -> None:
         if len(kept) >= MOST_STATEMENTS:
             raise ClientError(f"a connection keeps at most {MOST_STATEMENTS:,} of them", "53000", hint="close some")
 
@@ -565,6 +572,8 @@ class PgConnection:
         match command:
             case TurnTransaction(kind):
                 return await self._turn(kind)
+            case TurnSavepoint(kind, name):
+                return await self._turn_savepoint(kind, name)
             case SetParameter(name, value):
                 self._settings.set(name, value)
                 shown = REPORTED.get(name.lower())
@@ -619,12 +628,38 @@ class PgConnection:
             self._notice("there is no transaction in progress", "25P01")
             return kind
         failed, self._in_block, self._failed = self._failed, False, False
+        self._savepoints = []
         self._close_portals()
         if kind == "ROLLBACK" or failed:
             await self._roll_back()
             return "ROLLBACK"
         await self._commit()
         return "COMMIT"
+
+    async def _turn_savepoint(self, kind: str, name: str) -> str:
+        """Note what a transaction has changed so far, or go back to it."""
+        if not self._in_block:
+            raise ClientError(f"{kind} SAVEPOINT can only be used in transaction blocks", "25P01", hint="write BEGIN first")
+        if kind == "SAVEPOINT":
+            self._require_room(self._savepoints)
+            self._savepoints.append((name, await self._changes_so_far()))
+            return "SAVEPOINT"
+        place = next((i for i in reversed(range(len(self._savepoints))) if self._savepoints[i][0] == name), None)
+        if place is None:
+            raise ClientError(f'savepoint "{name}" does not exist', "3B001")
+        if kind == "RELEASE":
+            del self._savepoints[place:]
+            return "RELEASE"
+        del self._savepoints[place + 1 :]
+        await self._roll_back()
+        self._failed, self._session.in_transaction = False, True
+        self._session.parked = self._savepoints[place][1]
+        return "ROLLBACK"
+
+    async def _changes_so_far(self) -> ParkedChanges | None:
+        if self._session.parked is not None or not self._changing:
+            return self._session.parked
+        return await self._wait(self._session.write(_saved))
 
     async def _begin_implicit(self, wanted: bool) -> None:
         if wanted and not self._in_block and not self._implicit:
@@ -651,6 +686,14 @@ class PgConnection:
     @property
     def _changing(self) -> bool:
         return self._session.parked is not None or self._owner.holds(self._session)
+
+
+def _saved(database: Database) -> ParkedChanges:
+    """The changes of the open transaction, which goes on."""
+    core = core_of(database)
+    changes = park(core)
+    resume(core, changes)
+    return changes
 
 
 def _shown_columns(command: ShowParameter) -> tuple[Schema, tuple[str, ...]]:

@@ -310,6 +310,45 @@ def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
     return exp.Anonymous(this="explode", expressions=[exp.Anonymous(this="sequence", expressions=given)])
 
 
+def _subscripts(array: exp.Expr) -> exp.Expr:
+    """The numbers from 1 to the size of an array; none for an empty one."""
+    size = exp.Anonymous(this="size", expressions=[array.copy()])
+    numbers = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), exp.Add(this=size, expression=exp.Literal.number(1))])
+    return exp.Anonymous(this="slice", expressions=[numbers, exp.Literal.number(1), size.copy()])
+
+
+def _generated_array(node: exp.Expr) -> exp.Expr | None:
+    """The array whose elements a function of SELECT gives as rows; None for every other function."""
+    inner = node.this if isinstance(node, exp.Alias) else node
+    if isinstance(inner, (exp.Explode, exp.Unnest)):
+        return inner.this if isinstance(inner, exp.Explode) else inner.expressions[0]
+    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "generate_subscripts" and inner.expressions:
+        return _subscripts(inner.expressions[0])
+    return None
+
+
+def _side_by_side(node: exp.Select) -> exp.Expr:
+    """Functions that give rows in one SELECT go side by side, so they are one function of several arrays in FROM."""
+    arrays = {place: array for place, e in enumerate(node.expressions) if (array := _generated_array(e)) is not None}
+    plain = [e for e in node.expressions if isinstance(e.this, exp.Explode) or isinstance(e, exp.Explode)]
+    if not arrays or (len(arrays) == 1 and plain):
+        return node
+    columns = {place: f"generated {place}" for place in arrays}
+    zipped = exp.Anonymous(this="arrays_zip", expressions=[array.copy() for array in arrays.values()])
+    alias = exp.TableAlias(
+        this=exp.to_identifier("generated", quoted=True),
+        columns=[exp.to_identifier(name, quoted=True) for name in columns.values()],
+    )
+    inline = exp.Anonymous(this="inline", expressions=[zipped])
+    node.append("laterals", exp.Lateral(this=inline, view=True, outer=False, alias=alias))
+    for place, name in columns.items():
+        given = node.expressions[place]
+        shown = given.alias or (given.name.lower() if isinstance(given, exp.Anonymous) else "unnest")
+        column = exp.column(exp.to_identifier(name, quoted=True), table="generated", quoted=True)
+        given.replace(exp.Alias(this=column, alias=exp.to_identifier(shown, quoted=True)))
+    return node
+
+
 _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.ByteString: _byte_string,
     exp.Collate: lambda node: node.this,
@@ -318,6 +357,7 @@ _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.Dot: _qualified,
     exp.DataType: _data_type,
     exp.Table: _table,
+    exp.Select: _side_by_side,
     exp.Is: _is_not,
     exp.EQ: _among,
     exp.NEQ: _not_among,

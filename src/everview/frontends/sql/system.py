@@ -26,6 +26,7 @@ _WORDS: Final = {  # functions that sqlglot has classes for, by the names of tho
     "currentversion": "version", "version": "version", "currentrole": "current_role",
 }  # fmt: skip
 _ARRAY: Final = re.compile(r"\{\d+(,\d+)*\}")
+_VECTORS: Final = ("indkey", "indoption", "indclass", "indcollation", "proargtypes", "tgattr", "stxkeys", "partattrs")
 _WITHOUT_PARENTHESES: Final = ("session_user", "current_role", "current_catalog", "user")
 
 
@@ -86,10 +87,21 @@ def with_system_relations(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
         table.set("this", exp.to_identifier(name, quoted=True))
         table.set("db", None)
+    if isinstance(tree, exp.Select):
+        tree.set("expressions", [_shown_vector(column) for column in tree.expressions])
     for column in tree.find_all(exp.Column):
         if fold(column.db) in (PG_CATALOG, INFORMATION):
             column.set("db", None)
     return tree
+
+
+def _shown_vector(column: exp.Expr) -> exp.Expr:
+    """A column of the type int2vector, which is shown as numbers with blanks between them."""
+    inner = column.this if isinstance(column, exp.Alias) else column
+    if not isinstance(inner, exp.Column) or fold(inner.name) not in _VECTORS:
+        return column
+    joined = exp.Anonymous(this="array_join", expressions=[inner, exp.Literal.string(" ")])
+    return exp.Alias(this=joined, alias=exp.to_identifier(column.output_name, quoted=True))
 
 
 def _reads_nothing(select: exp.Select, facts: SystemFacts, ctes: Collection[str]) -> bool:
@@ -270,8 +282,10 @@ def _first(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Exp
 
 
 def _setting(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
-    if not given or not isinstance(given[0], exp.Literal):
+    if not given:
         return node
+    if not isinstance(given[0], exp.Literal):
+        return _looked_up(facts.settings, given[:1])
     name = given[0].name.lower()
     if name not in facts.settings and len(given) < 2:
         raise UnknownName(f'unrecognized configuration parameter "{name}"', hint="SHOW ALL shows them")
@@ -305,6 +319,16 @@ def _renamed(name: str) -> Rewrite:
     return rewrite
 
 
+def _json_object(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
+    """``json_build_object(key, value, …)``, with values as texts."""
+    parts = [exp.cast(part, "text") for part in given]
+    return exp.Anonymous(this="to_json", expressions=[exp.Anonymous(this="map", expressions=parts)])
+
+
+def _size(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="size", expressions=given[:1])
+
+
 _FUNCTIONS: Final[dict[str, Rewrite]] = {
     "pg_get_expr": _first,
     "pg_partition_ancestors": _first,
@@ -316,4 +340,7 @@ _FUNCTIONS: Final[dict[str, Rewrite]] = {
     "to_regtype": _to_object("regtype"),
     "to_regnamespace": _to_object("regnamespace"),
     "array_to_string": _renamed("array_join"),
+    "json_build_object": _json_object,
+    "array_upper": _size,
+    "array_lower": lambda given, facts, node: exp.Literal.number(1),
 }

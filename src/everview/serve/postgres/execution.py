@@ -42,7 +42,7 @@ from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.commands import first_word
-from everview.serve.postgres.oids import oid_of, type_of_oid
+from everview.serve.postgres.oids import as_system_type, oid_of, type_of_oid
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog, SystemReadable
 from everview.types import STRING, Field, Schema
@@ -51,7 +51,7 @@ SystemOf = Callable[[Catalog], SystemCatalog]
 # Words without which no statement asks the system catalog: most statements are not looked at any further.
 _SYSTEM: Final = re.compile(
     r"\bpg_|information_schema|\bcurrent_(schema|user|database|catalog|setting|role)|session_user|\bversion\s*\(|"
-    r"\breg(class|type|namespace|role|proc|oper)|\boid\b|\bxid\b|_description|format_type|to_reg|has_\w+_privilege|set_config|"
+    r"\breg(class|type|namespace|role|proc|oper)|\boid\b|\bxid\b|_description|format_type|to_reg|has_\w+_privilege|set_config|json_build|"
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
@@ -165,10 +165,17 @@ def describe(database: Database, statement: SqlStatement, oids: Sequence[int], s
     core = core_of(database)
     try:
         with core.access.turns:
-            bound, _ = _bound(core, statement, null_values(oids), system_of)
+            bound, known = _bound(core, statement, null_values(oids), system_of)
     finally:
         core.files.clear()
-    return RunOutcome("", *_columns(bound))
+    return _of_system(RunOutcome("", *_columns(bound)), known)
+
+
+def _of_system(outcome: RunOutcome, known: ReadableDatabase) -> RunOutcome:
+    """The outcome with OIDs for the large numbers of a query of the system catalog."""
+    if outcome.schema is None or not isinstance(known, SystemReadable):
+        return outcome
+    return replace(outcome, schema=Schema(replace(f, type=as_system_type(f.type)) for f in outcome.schema.fields))
 
 
 def _columns(bound: Statement) -> tuple[Schema | None, tuple[str, ...]]:
@@ -204,7 +211,7 @@ def run(
             result = run_bound(core, bound, known)
     finally:
         core.files.clear()
-    return _outcome(bound, result, most)
+    return _of_system(_outcome(bound, result, most), known)
 
 
 def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:

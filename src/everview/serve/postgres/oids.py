@@ -25,6 +25,7 @@ from everview.types import (
     YEAR_MONTH,
     Array,
     Decimal,
+    ScalarType,
     Type,
 )
 
@@ -80,7 +81,9 @@ JSON: Final = 114
 INT8: Final = 20
 TEXTS: Final = (18, 19, 25, 705, 1042, 1043)
 
+OID: Final = ScalarType("OID")  # of columns of the system catalog, which are BIGINT inside
 _OIDS: Final[dict[Type, int]] = {
+    OID: 26,
     BOOLEAN: 16, BINARY: 17, BIGINT: 20, TINYINT: 21, SMALLINT: 21, INTEGER: 23, STRING: 25, FLOAT: 700, DOUBLE: 701,
     DATE: 1082, TIME: 1083, TIMESTAMP_NTZ: 1114, TIMESTAMP: 1184, YEAR_MONTH: 1186, DAY: 1186, DAY_TIME: 1186,
     VARIANT: 3802,
@@ -102,6 +105,13 @@ def oid_of(type_: Type) -> int:
     if known is not None:
         return known
     return TEXT if type_.sql in ("SYMBOL", "ID", "VOID") else JSON
+
+
+def as_system_type(type_: Type) -> Type:
+    """The type of a column that a query of the system catalog gives: its large numbers are OIDs."""
+    if type_ == BIGINT:
+        return OID
+    return Array(OID) if type_ == Array(BIGINT) else type_
 
 
 def element_oid(oid: int) -> int | None:

@@ -30,6 +30,7 @@ OWNER_OID: Final = 10
 DATABASE_OID: Final = 5
 HEAP: Final = 2
 BTREE: Final = 403
+OPCLASS: Final = 10000
 DEFAULT_COLLATION: Final = 100
 CLASS_OIDS: Final = {"pg_class": 1259, "pg_namespace": 2615, "pg_type": 1247, "pg_constraint": 2606, "pg_proc": 1255}
 Row = Mapping[str, Any]
@@ -249,7 +250,7 @@ class SystemRows:
                     "indexrelid": index.oid, "indrelid": r.oid, "indnatts": count, "indnkeyatts": count,
                     "indisunique": True, "indisprimary": index.primary, "indimmediate": True, "indisvalid": True,
                     "indisready": True, "indislive": True, "indkey": r.places(index.columns),
-                    "indcollation": [0] * count, "indclass": [0] * count, "indoption": [0] * count,
+                    "indcollation": [0] * count, "indclass": [OPCLASS] * count, "indoption": [0] * count,
                 }  # fmt: skip
 
     def pg_description(self) -> Iterator[Row]:
@@ -292,6 +293,12 @@ class SystemRows:
                 "oid": oid, "collname": name, "collnamespace": CATALOG_OID, "collowner": OWNER_OID,
                 "collprovider": "c", "collisdeterministic": True, "collencoding": -1,
             }  # fmt: skip
+
+    def pg_opclass(self) -> Iterator[Row]:
+        yield {
+            "oid": OPCLASS, "opcmethod": BTREE, "opcname": "default_ops", "opcnamespace": CATALOG_OID,
+            "opcowner": OWNER_OID, "opcdefault": True,
+        }  # fmt: skip
 
     def pg_language(self) -> Iterator[Row]:
         yield {"oid": 14, "lanname": "sql", "lanowner": OWNER_OID, "lanpltrusted": True}

@@ -1,4 +1,4 @@
-"""The command line: ``everview shell | state | doctor | demo | run | explain | verify | pipelines | …``.
+"""The command line: ``everview shell | serve | token | state | doctor | demo | run | explain | verify | pipelines | …``.
 
 Every command ends with 0 if all went well, with 1 after a mistake that it names, with 2 after words that it does not
 understand, and with 130 or 143 if Ctrl-C or SIGTERM ended it. `verify` ends with 1 if a view differs, and with 2 if
@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -26,12 +26,17 @@ import everview
 from everview.errors import EverviewError
 from everview.stopping import LINGERING, end_within, hush, stoppable, until_stopped
 
+if TYPE_CHECKING:
+    from everview.serve.tokens import TokenFile
+
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 state = typer.Typer(no_args_is_help=True, help="What a state directory holds, and whether it is whole.")
 app.add_typer(state, name="state")
 pipelines = typer.Typer(no_args_is_help=True, help="Declarative projects, as spark-pipeline.yml specifies them.")
 app.add_typer(pipelines, name="pipelines")
+token = typer.Typer(no_args_is_help=True, help="Who may use a server, and in which role.")
+app.add_typer(token, name="token")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other programs.")]
 Directory = Annotated[Path, typer.Argument(help="A state directory, as of ev.connect(path) or of a pipeline.")]
@@ -266,6 +271,81 @@ def pipelines_dry_run(spec: Spec = None) -> None:
 
 def _listed(given: list[str] | None) -> list[str]:
     return [name.strip() for part in given or () for name in part.split(",") if name.strip()]
+
+
+# -- serving
+
+
+Tokens = Annotated[Path | None, typer.Option("--tokens", help="The file of tokens; by default in the directory.")]
+
+
+@app.command()
+def serve(
+    target: Annotated[Path, typer.Argument(help="A state directory, or a file of SQL that makes a database.")],
+    host: Annotated[str, typer.Option(help="Where to listen; beyond loopback only with tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0 takes one that is free.")] = 8520,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Follow a process that writes to the directory, or a pipeline's state.")
+    ] = False,
+    state: State = None,
+    tokens: Tokens = None,
+    anyone: Annotated[str | None, typer.Option(help="The role of clients without a token: read, write, admin.")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A name under which the server is reached.")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(help="A site whose pages may use it.")] = None,
+    log: Annotated[
+        str, typer.Option(help="The form of the log: text or json, which has a line for each tick.")
+    ] = "text",
+) -> None:
+    """Serve a database by HTTP, on loopback unless told otherwise, until Ctrl-C or SIGTERM; then what is taken ends."""
+
+    def work() -> None:
+        from everview.serve.command import ServeOptions, serve
+
+        more = tuple(allow_host or ()), tuple(allow_origin or ())
+        options = ServeOptions(target, host, port, read_only, state, tokens, anyone, *more, log)
+        serve(options, stop, lambda line: print(line, flush=True))
+
+    with stoppable() as stop:
+        stop.endless = True
+        with _told():
+            ended = until_stopped(work, stop)
+        if not ended:
+            end_within(LINGERING, 0)
+
+
+@token.command("add")
+def token_add(
+    directory: Directory,
+    name: Annotated[str, typer.Argument(help="Whose token it is.")],
+    role: Annotated[str, typer.Option(help="read, write or admin.")] = "read",
+    tokens: Tokens = None,
+) -> None:
+    """Make a token of a server, and print it: it is not shown again."""
+    with _told():
+        from everview.serve.roles import Role
+
+        typer.echo(_token_file(directory, tokens).add(name, Role.named(role)))
+
+
+@token.command("ls")
+def token_ls(directory: Directory, tokens: Tokens = None, as_json: Json = False) -> None:
+    """List the names and roles of the tokens."""
+    with _told():
+        rows = [{"name": entry.name, "role": entry.role} for entry in _token_file(directory, tokens).entries()]
+        typer.echo(json.dumps(rows) if as_json else "\n".join(f"{row['name']}  {row['role']}" for row in rows))
+
+
+@token.command("rm")
+def token_rm(directory: Directory, name: str, tokens: Tokens = None) -> None:
+    """Remove a token: from now on it opens nothing."""
+    with _told():
+        _token_file(directory, tokens).remove(name)
+
+
+def _token_file(directory: Path, tokens: Path | None) -> TokenFile:
+    from everview.serve.command import ServeOptions
+
+    return ServeOptions(directory, tokens=tokens).token_file
 
 
 # -- states

@@ -167,6 +167,26 @@ class DefinitionError(EverviewError):
     """A table or view that cannot be made, changed or dropped as asked, because of what there is."""
 
 
+class ConflictingChange(TransactionError):
+    """A transaction that changes rows which another one has changed meanwhile; trying again helps."""
+
+
+class NotPermitted(EverviewError):
+    """A statement or a request that its role, or the door it came by, does not allow."""
+
+
+class LimitReached(EverviewError):
+    """More rows, bytes, time or connections than a server allows; the message says which."""
+
+
+class StatementTimeout(LimitReached):
+    """A statement that took longer than it may."""
+
+
+class StatementCancelled(EverviewError):
+    """A statement that was cancelled before it had ended."""
+
+
 class ListenerError(EverviewError):
     """A listener raised; the tick it was told of has been applied."""
 

@@ -15,7 +15,7 @@ Each object has one duty, and reaches the others by the core:
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from everview.database.access import Access
 from everview.database.attached import Attached
@@ -26,8 +26,8 @@ from everview.database.holdings import Holdings
 from everview.database.saving import Saving
 from everview.database.telling import Telling
 from everview.database.transactions import Transactions
-from everview.errors import TransactionError
-from everview.frontends.sql import Prepare
+from everview.errors import NotPermitted, TransactionError
+from everview.frontends.sql import Prepare, Statement
 from everview.runtimes.embedded import Embedded
 
 if TYPE_CHECKING:
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
     from everview.database.following import StateFollower
     from everview.database.runner import Runner
     from everview.types import Schema
+
+
+class StatementGuard(Protocol):
+    """Judges statements of SQL before they are run."""
+
+    def took(self, statement: Statement) -> bool:
+        """Whether the statement has been dealt with, and is not to be run; one that may not be raises."""
+        ...
 
 
 class Core:
@@ -50,7 +58,7 @@ class Core:
         self.saving = Saving(run, self.access, every)
         self.holdings = Holdings(self)
         self.telling = Telling(self)
-        self.definitions = Definitions(self, catalog, assembled)
+        self.definitions = self.defined(catalog, assembled)
         self.transactions = Transactions(self)
         self.clock = Clock(self, clock)
         self.attached = Attached(self)
@@ -58,7 +66,21 @@ class Core:
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
         self.follower: StateFollower | None = None  # of the process that writes, if this one only reads
         self.runner: Runner | None = None  # that polls attached sources, if there is one
+        self.sealed = False  # whether statements may reach no file and no source
+        self.guard: StatementGuard | None = None  # asked before each statement of SQL is run, if there is one
         self._ended = False
+
+    def defined(self, catalog: Catalog, assembled: Assembled) -> Definitions:
+        """The definitions to begin with."""
+        return Definitions(self, catalog, assembled)
+
+    def require_unsealed(self, what: str) -> None:
+        """Refuse what reaches beyond the database if its statements come from elsewhere."""
+        if self.sealed:
+            raise NotPermitted(
+                f"{what} is not for statements that are served: they reach no file and no other system",
+                hint="send the rows themselves: INSERT, or what the server takes in",
+            )
 
     @property
     def catalog(self) -> Catalog:

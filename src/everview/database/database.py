@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from everview.database.fluent import query_of, read_query
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
+    from everview.database.metrics import DatabaseMetrics, metrics_of
     from everview.database.runner import Runner
     from everview.database.verifying import verified
     from everview.database.why import why, why_not
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from everview.frontends.edn.reader import read
     from everview.frontends.fluent import Query
     from everview.frontends.rules.faults import within_depth
+    from everview.observe import TickObserver
     from everview.sources.protocol import Source
     from everview.verify import Verdict
     from everview.why import Why
@@ -61,6 +63,7 @@ else:
     read_query = Later("everview.database.fluent", "read_query")
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
+    metrics_of = Later("everview.database.metrics", "metrics_of")
     Runner = Later("everview.database.runner", "Runner")
     verified = Later("everview.database.verifying", "verified")
     why = Later("everview.database.why", "why")
@@ -386,6 +389,17 @@ class Database:
         if self._core.follower is None:
             raise StoreError("the database follows no writer", hint="open it with connect(path, read_only=True)")
         return self._core.follower.refresh(self._core)
+
+    def metrics(self) -> DatabaseMetrics:
+        """Rows, bytes and changes so far, as numbers; as text, in Prometheus' format."""
+        return metrics_of(self._core)
+
+    def observe(self, observer: TickObserver | None) -> None:
+        """Call ``observer(report)`` after every tick, also one that failed; None ends that.
+
+        `everview.observe.TickSpans` makes spans of OpenTelemetry of reports, `everview.observe.TickLogs` lines of JSON.
+        """
+        self._core.transactions.observer = observer
 
     def checkpoint(self) -> None:
         """Make all ticks so far durable."""

@@ -21,6 +21,7 @@ from everview.database.rejects import insert_fitting, make_rejects
 from everview.database.tentative import Tentative, undoing_table
 from everview.doors import path_of
 from everview.errors import DefinitionError, DuplicateKey, SourceError
+from everview.later import Later
 from everview.plan.nodes import Scan
 from everview.sources.csv_form import CsvForm
 from everview.sources.files import FileRows, rejected
@@ -31,10 +32,12 @@ from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
-    from everview.database.answers import Answer
     from everview.database.core import Core
+    from everview.database.statements import select
     from everview.database.transaction import OpenTransaction
-    from everview.frontends.sql import CopyFrom
+    from everview.frontends.sql import CopyFrom, CopyTo
+else:
+    select = Later("everview.database.statements", "select")
 
 CSV_OPTIONS: Final = tuple(signature(CsvForm).parameters)
 COPY_MODES: Final = ("insert", "upsert", "replace")
@@ -43,6 +46,7 @@ Options = Mapping[str, Any]
 
 def scan_files(core: Core, format_: str, paths: Sequence[str], options: Options) -> Scan:
     """The plan that reads files, which `file_contents` has the rows of until the statement has ended."""
+    core.require_unsealed(f"read_{format_}")
     rest = dict(options)
     schema = rest.pop("schema", None)
     schema = Schema.parse(schema) if isinstance(schema, str) else None
@@ -68,6 +72,7 @@ def file_contents(core: Core, name: str) -> Batch:
 
 def copy_from(core: Core, statement: CopyFrom) -> int:
     """Take the rows of files into a table, as one tick; how many rows were taken."""
+    core.require_unsealed("COPY FROM a file")
     name = core.catalog.find_table(statement.table)
     options = dict(statement.options)
     mode, rejects = _mode(options), options.pop("rejects", None)
@@ -136,11 +141,12 @@ class Copying:
         return schema.select(columns) if columns else schema
 
 
-def copy_to(answer: Answer, path: str, options: Options) -> int:
-    """Write the rows of an answer to a file; how many rows they are."""
-    rest = dict(options)
+def copy_to(core: Core, statement: CopyTo) -> int:
+    """Write the rows of a query to a file; how many rows they are."""
+    core.require_unsealed("COPY TO a file")
+    rest, answer = dict(statement.options), select(core, statement.rows)
     format_ = _format(rest)
-    target = path_of(path, SourceError)
+    target = path_of(statement.path, SourceError)
     write_file(answer.schema, answer.to_arrow(), target, format_ or format_of(target), rest)
     return len(answer)
 

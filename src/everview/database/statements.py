@@ -87,11 +87,18 @@ def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NO
         known = ReadableDatabase(database.catalog, core=database)
         try:
             for statement in bind(piece, known, dialect, share):
-                with moment(dt.datetime.now(dt.UTC)):
-                    result = _run(database, statement, known)
+                result = run_bound(database, statement, known)
         finally:
             database.files.clear()
     return result
+
+
+def run_bound(database: Core, statement: Statement, known: ReadableDatabase) -> Any:
+    """Run a statement that has been bound to ``known`` relations, unless the database's guard deals with it."""
+    if database.guard is not None and database.guard.took(statement):
+        return None
+    with moment(dt.datetime.now(dt.UTC)):
+        return _run(database, statement, known)
 
 
 def _pieces(text: str, dialect: str, given: ParameterValues) -> Iterator[tuple[str, ParameterValues]]:
@@ -121,7 +128,7 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
         case CopyFrom():
             return copy_from(db, statement)
         case CopyTo():
-            return copy_to(select(db, statement.rows), statement.path, statement.options)
+            return copy_to(db, statement)
         case Explain():
             return explained(db, statement.statement, known)
         case Begin():

@@ -21,8 +21,11 @@ from everview.zset.shown import as_changes, has_moments
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.observing import observed
     from everview.database.watermarks import judge
+    from everview.observe import TickObserver
 else:
+    observed = Later("everview.database.observing", "observed")
     judge = Later("everview.database.watermarks", "judge")
 
 T = TypeVar("T")
@@ -81,6 +84,7 @@ class Transactions:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._access = core.access
+        self.observer: TickObserver | None = None  # told of every tick, if there is one
         self._known: tuple[object, frozenset[str]] = None, frozenset()  # views, and which of them have timestamps
 
     def tick(
@@ -177,6 +181,14 @@ class Transactions:
             self._access.end(tx)
 
     def _commit(self, tx: OpenTransaction) -> None:
+        if self.observer is None:
+            self._count(tx)
+            return
+        with observed(self.observer, tx, self._core):
+            self._count(tx)
+
+    def _count(self, tx: OpenTransaction) -> None:
+        """Let a transaction count, as one tick."""
         core = self._core
         if core.definitions.carried.views:
             core.definitions.carried.hand_to(tx)

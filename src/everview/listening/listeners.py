@@ -78,6 +78,10 @@ class Listeners:
     def __bool__(self) -> bool:
         return bool(self._of or self._groups)
 
+    def __len__(self) -> int:
+        """How many subscriptions there are."""
+        return sum(map(len, self._of.values())) + sum(len(group.subscriptions) for group in self._groups)
+
     def has(self, view: str) -> bool:
         """Whether anyone listens to a view."""
         return bool(self._of.get(view)) or any(view in group.views for group in self._groups)

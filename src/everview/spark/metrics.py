@@ -6,16 +6,12 @@ Counters cover the epochs of this process; a restart begins at zero, as Promethe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Final, Literal
 
 from everview.blocks import Closing
+from everview.exposition import CONTENT_TYPE, by_label, metric
 from everview.spark.progress import ProgressLog
-
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-Kind = Literal["counter", "gauge"]
-_ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def metrics(progress: ProgressLog, *, delivered: int) -> str:
@@ -40,36 +36,19 @@ def metrics(progress: ProgressLog, *, delivered: int) -> str:
 def _lines(progress: ProgressLog, delivered: int) -> Iterator[str]:
     sums, last = progress.totals, progress[-1] if progress else None
     if last is not None:
-        yield from _metric("epoch", "gauge", "The last epoch that is committed.", last.epoch)
-        yield from _by("last_epoch_seconds", "gauge", "Seconds that the last epoch took, by step.", "step", last.times)
-        yield from _metric("state_bytes", "gauge", "Bytes of the state.", last.state_bytes)
-        yield from _metric("trace_rows", "gauge", "Rows that traces hold.", last.trace_rows)
-        yield from _metric("last_epoch_timestamp_seconds", "gauge", "When the last epoch ended.", sums.ended)
-    yield from _metric("delivered_epoch", "gauge", "The last epoch that all sinks are known to have.", delivered)
-    yield from _by("epochs_total", "counter", "Epochs, by where they ran.", "placement", sums.epochs)
-    yield from _by("epoch_seconds_total", "counter", "Seconds of epochs, by step.", "step", sums.seconds)
-    yield from _by("rows_in_total", "counter", "Changed rows that came in.", "source", sums.rows_in)
-    yield from _by("rows_out_total", "counter", "Changed rows of views.", "view", sums.rows_out)
-    yield from _metric("bad_rows_total", "counter", "Rows that were set aside.", sums.bad_rows)
-
-
-def _metric(name: str, kind: Kind, help_: str, value: float) -> Iterator[str]:
-    yield from _head(name, kind, help_)
-    yield f"everview_{name} {_number(value)}\n"
-
-
-def _by(name: str, kind: Kind, help_: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield from _head(name, kind, help_)
-    for key, value in dict(values).items():  # a copy, as an epoch may end meanwhile
-        yield f'everview_{name}{{{label}="{key.translate(_ESCAPED)}"}} {_number(value)}\n'
-
-
-def _head(name: str, kind: Kind, help_: str) -> Iterator[str]:
-    yield f"# HELP everview_{name} {help_}\n# TYPE everview_{name} {kind}\n"
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.6f}"
+        yield from metric("epoch", "gauge", "The last epoch that is committed.", last.epoch)
+        yield from by_label(
+            "last_epoch_seconds", "gauge", "Seconds that the last epoch took, by step.", "step", last.times
+        )
+        yield from metric("state_bytes", "gauge", "Bytes of the state.", last.state_bytes)
+        yield from metric("trace_rows", "gauge", "Rows that traces hold.", last.trace_rows)
+        yield from metric("last_epoch_timestamp_seconds", "gauge", "When the last epoch ended.", sums.ended)
+    yield from metric("delivered_epoch", "gauge", "The last epoch that all sinks are known to have.", delivered)
+    yield from by_label("epochs_total", "counter", "Epochs, by where they ran.", "placement", sums.epochs)
+    yield from by_label("epoch_seconds_total", "counter", "Seconds of epochs, by step.", "step", sums.seconds)
+    yield from by_label("rows_in_total", "counter", "Changed rows that came in.", "source", sums.rows_in)
+    yield from by_label("rows_out_total", "counter", "Changed rows of views.", "view", sums.rows_out)
+    yield from metric("bad_rows_total", "counter", "Rows that were set aside.", sums.bad_rows)
 
 
 class MetricsServer(Closing):

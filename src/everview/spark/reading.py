@@ -9,6 +9,7 @@ from everview.errors import PipelineError
 from everview.runtimes.embedded.history import epoch_at, kept_epoch
 from everview.spark.delivery import FEW, read_table
 from everview.spark.delivery import read as read_view
+from everview.spark.epochs import TOKEN
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import put_together
@@ -30,6 +31,11 @@ class PipelineReading(PipelineParts):
     def metrics(self) -> str:
         """The progress as text in Prometheus' format; see `everview.spark.metrics`. Waits for no epoch under way."""
         return metrics(self.progress, delivered=self._delivery.last)
+
+    @property
+    def token(self) -> str | None:
+        """The token of the last refresh that was given one."""
+        return self._state.engine().offsets.get(TOKEN)
 
     @in_our_words()
     def view(self, name: str, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:

@@ -17,6 +17,7 @@ from everview.frontends.sql.creating import NO_SEQUENCE, create_table, propertie
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
+from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.queries import complete
 from everview.frontends.sql.rewrite import all_plans
 from everview.frontends.sql.schemas import create_schema, drop_schema, is_information
@@ -152,21 +153,29 @@ def bind(
     known, statements = With(catalog), list[st.Statement]()
     dialect = dialect.lower() or "spark"
     parsed, source = parse(text, dialect)
-    dialect = "spark" if dialect == "databricks" else dialect
     for statement, share in zip(parsed, given.shared(parsed, source), strict=True):
-        context = QueryContext(known, source, dialect, parameters=share.by_name)
-        try:
-            with session_zone(catalog.timezone):
-                bound = _statement(statement.tree, statement, context)
-        except RecursionError:
-            raise context.too_deep(statement.tree) from None
-        except EverviewError as error:
-            source.locate(error, statement.tree)
-            raise
-        statements.append(st.Explain(statement.text, bound) if statement.explain else bound)
-        if not statement.explain:
+        bound = bind_parsed(statement, source, known, dialect, share)
+        statements.append(bound)
+        if not isinstance(bound, st.Explain):
             known.after(bound)
     return statements
+
+
+def bind_parsed(
+    parsed: Parsed, source: SqlText, catalog: Readable, dialect: str, given: ParameterValues = NOTHING_GIVEN
+) -> st.Statement:
+    """Bind one statement of a text that has been parsed; ``given`` has the values of this statement's parameters."""
+    dialect = "spark" if dialect == "databricks" else dialect
+    context = QueryContext(catalog, source, dialect, parameters=given.by_name)
+    try:
+        with session_zone(catalog.timezone):
+            bound = _statement(parsed.tree, parsed, context)
+    except RecursionError:
+        raise context.too_deep(parsed.tree) from None
+    except EverviewError as error:
+        source.locate(error, parsed.tree)
+        raise
+    return st.Explain(parsed.text, bound) if parsed.explain else bound
 
 
 def bind_query(text: str, catalog: Readable, dialect: str = "spark") -> st.Select:

@@ -313,7 +313,7 @@ def _operated(node: exp.Expr, a: Expression, b: Expression, site: Site) -> Expre
             name = "integral_divide"
         if site.context.dialect == "duckdb" and isinstance(a.type, Decimal):
             a = coerced(a, DOUBLE)  # there every quotient is one
-    if isinstance(node, exp.Sub) and a.type == b.type == DATE and site.context.dialect in ("duckdb", "postgres"):
+    if isinstance(node, exp.Sub) and a.type == b.type == DATE and site.context.dialect in DAYS_BETWEEN:
         name = "datediff"
     try:
         return call(name, a, b)
@@ -478,7 +478,8 @@ def _cast(node: exp.Cast, site: Site) -> Expression:
 
 
 WRITTEN = (DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ)  # types of literals that are written as text
-ROUNDING = ("duckdb", "postgres", "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
+DAYS_BETWEEN = ("duckdb", "postgres", "postgresql")  # where a date less a date is a number
+ROUNDING = ("duckdb", "postgres", "postgresql", "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
 
 
 def _rounded(value: Expression) -> Expression:

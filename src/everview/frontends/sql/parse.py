@@ -25,6 +25,7 @@ from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
+from everview.frontends.sql.postgresql import Postgresql, as_bindable, postgresql_dialect, with_arrays_of_oids
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
 from everview.frontends.sql.unclosed import left_open
 from everview.types import unknown_name
@@ -33,6 +34,8 @@ _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
 _EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
 _CLOSE = {"'": "close it; inside of a text it is doubled: 'O''Brien'"}
+_INNER = ("plain", "postgresqlparameters")  # dialects that nobody names
+POSTGRESQL = "postgresql"  # the dialect of clients of PostgreSQL
 _OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
 _CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
 
@@ -52,13 +55,39 @@ def parse(text: str, dialect: str = "spark") -> tuple[list[Parsed], SqlText]:
     """The statements of a text, and the text to point into."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SqlError(f"SQL is text, not {type(text).__name__}", hint='write db.sql("SELECT …")')
-    source, reader = SqlText(text), _dialect(dialect)
+    source, reader = SqlText(text), _dialect(dialect, text)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise source.error("the text is not Unicode", error.start, hint="it holds half of a surrogate pair") from None
     with _quiet():
         return [_statement(*statement, source, reader) for statement in _statements(source, reader)], source
+
+
+def pieces(text: str, dialect: str) -> list[tuple[int, str]]:
+    """Where each statement of a text begins, and its text; nothing but quotes, comments and semicolons is looked at.
+
+    >>> pieces("SET a = ';'; SELECT 1;", "postgresql")
+    [(0, "SET a = ';'"), (13, 'SELECT 1')]
+    """
+    source, found, first = SqlText(text), list[tuple[int, str]](), None
+    tokens = _tokenized(text, source, _dialect(dialect, text))
+    for before, token in zip([None, *tokens], [*tokens, None], strict=True):
+        if token is not None and token.token_type != TokenType.SEMICOLON:
+            first = token if first is None else first
+        elif first is not None and before is not None:
+            found.append((first.start, text[first.start : before.end + 1]))
+            first = None
+    return found
+
+
+def parse_one(text: str, start: int, dialect: str) -> tuple[Parsed, SqlText]:
+    """The statement that begins at a place of a text, and the text to point into."""
+    blank = re.sub(r"[^\n]", " ", text[:start])
+    statements, source = parse(blank + text[start:], dialect)
+    if len(statements) != 1:
+        raise source.error("one statement is expected", start, hint="separate statements by semicolons")
+    return statements[0], SqlText(text)
 
 
 def parse_expression(text: str) -> exp.Expr:
@@ -77,11 +106,13 @@ def stored_expression(text: str) -> exp.Expr:
     return tree
 
 
-def _dialect(name: str) -> Dialect:
+def _dialect(name: str, text: str = "") -> Dialect:
     if name.lower() in ("spark", "databricks", ""):
         return Plain()
+    if name.lower() == POSTGRESQL:
+        return postgresql_dialect(text)
     if name.lower() not in Dialect.classes:
-        raise unknown_name("dialect", name, sorted(d for d in Dialect.classes if d))
+        raise unknown_name("dialect", name, sorted(d for d in Dialect.classes if d and d not in _INNER))
     return Dialect.get_or_raise(name.lower())
 
 
@@ -125,6 +156,8 @@ def _tokens(source: SqlText, dialect: Dialect) -> tuple[list[Token], list[int]]:
 def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
+        if isinstance(dialect, Postgresql):
+            return with_arrays_of_oids(tokens)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
         for start, what in left_open(text):
@@ -195,7 +228,7 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
         raise source.error(f"syntax error: {error}", tokens[0].start) from None
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
-    return trees[0]
+    return as_bindable(trees[0]) if isinstance(dialect, Postgresql) else trees[0]
 
 
 def _everything_from(table: Token) -> list[Token]:
@@ -235,7 +268,7 @@ def _told(slip: Slip, source: SqlText) -> SqlError:
 def slip_in(text: str, start: int, dialect: str, source: SqlText) -> SqlError | None:
     """The error for a statement that was not recognized because of a slip in its first words; None if there is none."""
     with _quiet():
-        slip = find_slip(_dialect(dialect).tokenize(text), 0, text)
+        slip = find_slip(_dialect(dialect, text).tokenize(text), 0, text)
     if slip is None:
         return None
     return source.error(slip.message, start + slip.offset, hint=slip.hint)

@@ -29,7 +29,7 @@ class CircuitView(AsFrames):
 
     def __init__(self, runtime: Embedded, name: str, schema: Schema, node: int | None) -> None:
         self._runtime = runtime
-        self._node = node
+        self.node = node
         self.name = name
         self.schema = schema
         self.listeners: list[Listener] = []
@@ -42,17 +42,17 @@ class CircuitView(AsFrames):
 
     def held(self) -> Batch:
         """`contents` without recovering first: for the code that completes an act which an exception has cut short."""
-        if self._node is None:
+        if self.node is None:
             raise EverviewError(f"view {self.name} keeps no contents", hint="build its sink with keep=True")
         whole = np.empty((0, self.schema.width + 1), np.int64)
-        for trace in self._runtime.state.of(self._node):
+        for trace in self._runtime.state.of(self.node):
             whole = merge(whole, trace.before.consolidated())
         return Batch(self.schema, whole, self._runtime.dictionary)
 
     def beginning_with(self, values: Matrix) -> Batch:
         """The rows whose first words are one of these, without reading the others."""
         key, whole = values.shape[1] - 1, np.empty((0, self.schema.width + 1), np.int64)
-        for trace in self._runtime.state.of(self._node) if self._node is not None else ():
+        for trace in self._runtime.state.of(self.node) if self.node is not None else ():
             rows = trace.before.group_rows(values, key)
             whole = merge(whole, arrange(rows, np.arange(self.schema.width)))
         return Batch(self.schema, whole, self._runtime.dictionary)

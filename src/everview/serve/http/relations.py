@@ -1,0 +1,210 @@
+"""``/v1/views/{name}``: the rows of a view or a table, with filters, an order and pages.
+
+``?country=UK`` keeps the rows with that value; several values of one column are alternatives. Other comparisons stand
+behind the name: ``?amount.gt=5``, with ``eq ne gt ge lt le like``; an empty value of ``is`` and ``isnot`` is NULL:
+``?country.is=null``. ``select``, ``order`` (``order=amount.desc,name``), ``limit`` and ``offset`` are what they are in
+SQL. Values are bound as parameters, and cast to the types of their columns: nothing of a request becomes SQL text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.codes import decode
+from everview.database.lookup import rows_with
+from everview.database.snapshots import core_of
+from everview.errors import EverviewError, LimitReached, UnknownName
+from everview.serve.http.answering import NotFound
+from everview.types import BIGINT, INTEGER, STRING, Schema, unknown_name
+from everview.types.names import quoted
+
+if TYPE_CHECKING:
+    from everview.database import Database
+
+RESERVED: Final = ("select", "order", "limit", "offset", "format")
+COMPARISONS: Final = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "like": "LIKE"}
+NULLS: Final = {"is": "IS NULL", "isnot": "IS NOT NULL"}
+PAGE: Final = 1_000  # rows, unless a request says otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A comparison of a column with one of some values."""
+
+    column: str
+    by: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is asked of a relation."""
+
+    conditions: tuple[Condition, ...] = ()
+    select: tuple[str, ...] = ()
+    order: tuple[tuple[str, str], ...] = ()
+    limit: int = PAGE
+    offset: int = 0
+
+    @classmethod
+    def of(cls, schema: Schema, given: Sequence[tuple[str, str]], most: int) -> Page:
+        """The page that the parameters of a request describe."""
+        named = dict(given)
+        grouped: dict[tuple[str, str], list[str]] = {}
+        for name, value in given:
+            if name not in RESERVED:
+                grouped.setdefault(_compared(schema, name), []).append(value)
+        limit = _count("limit", named.get("limit", str(min(PAGE, most))))
+        if limit > most:
+            raise LimitReached(f"a page of {limit:,} rows is too large", hint=f"at most {most:,}")
+        return cls(
+            tuple(Condition(column, by, tuple(values)) for (column, by), values in grouped.items()),
+            tuple(_known(schema, name) for name in _listed(named.get("select", ""))),
+            tuple(_ordered(schema, each) for each in _listed(named.get("order", ""))),
+            limit,
+            _count("offset", named.get("offset", "0")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOfPage:
+    """The rows of a page, and whether there are more behind them."""
+
+    schema: Schema
+    rows: pa.Table
+    more: bool
+
+
+def schema_of(database: Database, name: str) -> tuple[str, Schema]:
+    """The full name of a table or a materialized view, and its columns."""
+    catalog = core_of(database).catalog
+    try:
+        found = catalog.find(name)
+        if found not in catalog.tables:
+            found = catalog.find_materialized(name)
+    except UnknownName as error:
+        raise NotFound(error.message, hint=error.hint) from None
+    return found, catalog.relations[found].schema
+
+
+def page_of(database: Database, name: str, given: Sequence[tuple[str, str]], most: int) -> RowsOfPage:
+    """The rows of a relation that a request asks for."""
+    name, schema = schema_of(database, name)
+    page = Page.of(schema, given, most)
+    searched = _searched(schema, page)
+    if searched is not None:
+        return _found(database, name, schema, page, searched)
+    if not page.conditions and not page.order and not getattr(core_of(database).catalog.relations[name], "order", ()):
+        return _slice(database, name, schema, page)
+    return _queried(database, name, schema, page)
+
+
+def _searched(schema: Schema, page: Page) -> dict[str, Any] | None:
+    """The values to search by, if only equality of simple columns is asked for; else None."""
+    if not page.conditions or page.order:
+        return None
+    values: dict[str, Any] = {}
+    for condition in page.conditions:
+        type_ = schema[condition.column].type
+        if condition.by != "eq" or len(condition.values) > 1 or type_ not in (BIGINT, INTEGER, STRING):
+            return None
+        (value,) = condition.values
+        if type_ == STRING:
+            values[condition.column] = value
+        elif value.isascii() and value.removeprefix("-").isdecimal() and len(value) < 10:
+            values[condition.column] = int(value)
+        else:
+            return None
+    return values
+
+
+def _found(database: Database, name: str, schema: Schema, page: Page, values: Mapping[str, Any]) -> RowsOfPage:
+    rows = rows_with(core_of(database), name, values)
+    part = rows[page.offset : page.offset + page.limit]
+    columns = list(zip(*part, strict=True)) if part else [()] * len(schema)
+    arrays = [pa.array(column, f.type.arrow) for column, f in zip(columns, schema, strict=True)]
+    table = pa.Table.from_arrays(arrays, names=list(schema.names))
+    return _selected(RowsOfPage(schema, table, len(rows) > page.offset + page.limit), page)
+
+
+def _slice(database: Database, name: str, schema: Schema, page: Page) -> RowsOfPage:
+    """A page in the order in which the rows are kept; only its own rows are decoded."""
+    held = core_of(database).holdings.contents_of(name)
+    ends = np.cumsum(np.maximum(held.weights, 0))
+    total = int(ends[-1]) if len(ends) else 0
+    first, last = min(page.offset, total), min(page.offset + page.limit, total)
+    places = np.searchsorted(ends, np.arange(first, last), side="right")
+    words = np.ascontiguousarray(held.rows[places, :-1])
+    table = decode(held.schema, words, held.dictionary)
+    return _selected(RowsOfPage(schema, table, last < total), page)
+
+
+def _selected(rows: RowsOfPage, page: Page) -> RowsOfPage:
+    if not page.select:
+        return rows
+    return RowsOfPage(rows.schema.select(page.select), rows.rows.select(list(page.select)), rows.more)
+
+
+def _queried(database: Database, name: str, schema: Schema, page: Page) -> RowsOfPage:
+    params: dict[str, Any] = {}
+    where = [_condition(schema, condition, params) for condition in page.conditions]
+    columns = ", ".join(quoted(name) for name in page.select or schema.names)
+    text = f"SELECT {columns} FROM {'.'.join(quoted(part) for part in name.split('.', 1))}"
+    text += f" WHERE {' AND '.join(where)}" if where else ""
+    text += f" ORDER BY {', '.join(f'{quoted(name)} {how}' for name, how in page.order)}" if page.order else ""
+    answer = database.sql(f"{text} LIMIT {page.limit + 1} OFFSET {page.offset}", params or None)
+    rows = answer.to_arrow()
+    return RowsOfPage(answer.schema, rows.slice(0, page.limit), rows.num_rows > page.limit)
+
+
+def _condition(schema: Schema, condition: Condition, params: dict[str, Any]) -> str:
+    column, type_ = quoted(condition.column), schema[condition.column].type
+    if condition.by in NULLS:
+        return f"{column} {NULLS[condition.by]}"
+    parts: list[str] = []
+    for value in condition.values:
+        params[f"p{len(params)}"] = value
+        given = f":p{len(params) - 1}"
+        cast = given if type_ == STRING or condition.by == "like" else f"CAST({given} AS {type_.sql})"
+        parts.append(f"{column} {COMPARISONS[condition.by]} {cast}")
+    return f"({(' AND ' if condition.by == 'ne' else ' OR ').join(parts)})"
+
+
+def _compared(schema: Schema, name: str) -> tuple[str, str]:
+    """A column and a comparison by the name of a parameter."""
+    if name in schema:
+        return name, "eq"
+    column, _, by = name.rpartition(".")
+    if by in COMPARISONS or by in NULLS:
+        return _known(schema, column), by
+    return _known(schema, name), "eq"
+
+
+def _known(schema: Schema, name: str) -> str:
+    if name not in schema:
+        raise unknown_name("column", name, schema.names)
+    return name
+
+
+def _ordered(schema: Schema, said: str) -> tuple[str, str]:
+    if said in schema:
+        return said, "ASC"
+    column, _, how = said.rpartition(".")
+    if how not in ("asc", "desc"):
+        raise unknown_name("column", said, schema.names)
+    return _known(schema, column), how.upper()
+
+
+def _listed(said: str) -> list[str]:
+    return [part for part in said.split(",") if part]
+
+
+def _count(what: str, said: str) -> int:
+    if not (said.isascii() and said.isdecimal() and len(said) < 16):
+        raise EverviewError(f"{what} is {said!r}, which is no count", hint=f"as in {what}=100")
+    return int(said)

@@ -1,0 +1,195 @@
+r"""COPY with a client: rows as lines of text or CSV, in both directions.
+
+>>> list(copied_lines([[b"1", None], [b"a\tb", b""]], CopyForm()))
+[b'1\ta\\tb\n', b'\\N\t\n']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from everview.serve.postgres.decode import decoded
+from everview.serve.postgres.oids import oid_of
+from everview.serve.postgres.states import ClientError
+from everview.types import VARIANT, Schema, Type, Variant
+
+_ESCAPES: Final = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+_UNESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+_FALSE: Final = ("false", "off", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyForm:
+    """How the rows of a COPY are written."""
+
+    is_csv: bool = False
+    header: bool = False
+    delimiter: str = "\t"
+    null: str = "\\N"
+    quote: str = '"'
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> CopyForm:
+        """The form that the options of a statement name."""
+        is_csv = options.get("format", "text").lower() == "csv"
+        delimiter = options.get("delimiter", "," if is_csv else "\t")
+        quote = options.get("quote", '"')
+        if len(delimiter) != 1 or len(quote) != 1 or delimiter in "\r\n" or delimiter == quote:
+            raise ClientError("COPY delimiter must be a single one-byte character", "22023")
+        header = options.get("header", "false").lower() not in _FALSE
+        return cls(is_csv, header, delimiter, options.get("null", "" if is_csv else "\\N"), quote)
+
+
+def copied_lines(columns: Sequence[Sequence[bytes | None]], form: CopyForm) -> Iterator[bytes]:
+    """The lines of rows, given by columns of encoded text."""
+    write = _csv_value if form.is_csv else _text_value
+    for row in zip(*columns, strict=True):
+        parts = [form.null if value is None else write(value.decode(), form) for value in row]
+        yield (form.delimiter.join(parts) + "\n").encode()
+
+
+def header_line(names: Sequence[str], form: CopyForm) -> bytes:
+    """The line of the names of columns."""
+    write = _csv_value if form.is_csv else _text_value
+    return (form.delimiter.join(write(name, form) for name in names) + "\n").encode()
+
+
+def _text_value(text: str, form: CopyForm) -> str:
+    if not any(c in text for c in (*_ESCAPES, form.delimiter)):
+        return text
+    return "".join(_ESCAPES.get(c, f"\\{c}" if c == form.delimiter else c) for c in text)
+
+
+def _csv_value(text: str, form: CopyForm) -> str:
+    special = (form.delimiter, form.quote, "\n", "\r")
+    if text != form.null and not any(c in text for c in special) and text != "\\.":
+        return text
+    return f"{form.quote}{text.replace(form.quote, form.quote * 2)}{form.quote}"
+
+
+# -- rows that come
+
+
+def received_rows(data: bytes, schema: Schema, form: CopyForm) -> list[tuple[Any, ...]]:
+    """The rows that a client has sent, as values of the columns."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise ClientError('invalid byte sequence for encoding "UTF8"', "22021") from None
+    lines = _csv_rows(text, form) if form.is_csv else _text_rows(text, form)
+    rows: list[tuple[Any, ...]] = []
+    for number, values in enumerate(lines, 1):
+        if form.header and number == 1:
+            continue
+        if len(values) != len(schema):
+            said = "missing data for column" if len(values) < len(schema) else "extra data after last expected column"
+            raise ClientError(f"{said}, line {number}", "22P04", hint=f"the columns are {', '.join(schema.names)}")
+        rows.append(tuple(_value(v, t) for v, t in zip(values, schema.types, strict=True)))
+    return rows
+
+
+def _value(text: str | None, type_: Type) -> Any:
+    if text is None:
+        return None
+    value = decoded(text.encode(), oid_of(type_), binary=False)
+    return Variant.of(value) if type_ == VARIANT else value
+
+
+def _text_rows(text: str, form: CopyForm) -> Iterator[list[str | None]]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if number == len(lines) - 1 and not line:
+            return
+        line = line.removesuffix("\r")
+        if line == "\\.":
+            return
+        yield [None if part == form.null else _unescaped(part) for part in _split(line, form.delimiter)]
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The parts of a line between delimiters that no backslash escapes."""
+    if "\\" not in line:
+        return line.split(delimiter)
+    parts, start, at = list[str](), 0, 0
+    while at < len(line):
+        if line[at] == "\\":
+            at += 2
+            continue
+        if line[at] == delimiter:
+            parts.append(line[start:at])
+            start = at + 1
+        at += 1
+    return [*parts, line[start:]]
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out, at = list[str](), 0
+    while at < len(text):
+        if text[at] == "\\" and at + 1 < len(text):
+            out.append(_UNESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+        else:
+            out.append(text[at])
+            at += 1
+    return "".join(out)
+
+
+def _csv_rows(text: str, form: CopyForm) -> Iterator[list[str | None]]:
+    """The rows of CSV; an empty value is NULL unless it is in quotes."""
+    for record in _records(text, form.quote):
+        if record == "\\.":
+            return
+        yield _csv_values(record, form)
+
+
+def _records(text: str, quote: str) -> Iterator[str]:
+    """The lines of CSV; a line break in quotes ends none."""
+    inside, start = False, 0
+    for at, c in enumerate(text):
+        if c == quote:
+            inside = not inside
+        elif c == "\n" and not inside:
+            yield text[start:at].removesuffix("\r")
+            start = at + 1
+    if inside:
+        raise ClientError("unterminated CSV quoted field", "22P04")
+    if start < len(text):
+        yield text[start:].removesuffix("\r")
+
+
+def _csv_values(record: str, form: CopyForm) -> list[str | None]:
+    return [None if written == form.null else _bare(written, form.quote) for written in _raw_values(record, form)]
+
+
+def _bare(written: str, quote: str) -> str:
+    """A value without its quotes; two of them inside of quotes are one."""
+    if quote not in written:
+        return written
+    out, inside, at = list[str](), False, 0
+    while at < len(written):
+        c = written[at]
+        if c != quote:
+            out.append(c)
+        elif inside and written[at + 1 : at + 2] == quote:
+            out.append(quote)
+            at += 1
+        else:
+            inside = not inside
+        at += 1
+    return "".join(out)
+
+
+def _raw_values(record: str, form: CopyForm) -> list[str]:
+    """The values of a record as they are written, quotes and all."""
+    parts, start, inside = list[str](), 0, False
+    for at, c in enumerate(record):
+        if c == form.quote:
+            inside = not inside
+        elif c == form.delimiter and not inside:
+            parts.append(record[start:at])
+            start = at + 1
+    return [*parts, record[start:]]

@@ -1,0 +1,153 @@
+"""Tasks: work for a thread that others wait for, and that can be stopped while it runs.
+
+A task is stopped by an exception that the interpreter raises in its thread. The engine is made for that: whatever is
+cut short is undone or completed by whoever comes next. Compiled code is not interrupted, so a stop takes effect when
+the kernel at hand returns.
+
+>>> task = Task(lambda: 6 * 7)
+>>> task.run()
+>>> task.result()
+42
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
+
+from everview.errors import EverviewError, StatementCancelled, StatementTimeout
+
+T = TypeVar("T")
+LOOK: Final = 0.02  # seconds between two looks for tasks whose time is over
+_raise_in: Any = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+
+class TaskStopped(BaseException):
+    """Raised in the thread of a task that is to stop; nothing catches it but the task."""
+
+
+class Task(Future[T], Generic[T]):
+    """The future of some work; see `stop`."""
+
+    def __init__(self, work: Callable[[], T], *, seconds: float | None = None) -> None:
+        super().__init__()
+        self._work = work
+        self._seconds = seconds
+        self._guard = threading.Lock()
+        self._thread: int | None = None  # in which the work runs
+        self._reason: EverviewError | None = None
+        self.ends_at: float | None = None  # when it has taken too long, once it runs
+
+    def run(self, settle: Callable[[], None] | None = None) -> None:
+        """Do the work in this thread, then ``settle``, and then tell whoever waits."""
+        if not self.set_running_or_notify_cancel():
+            return
+        done: list[T] = []
+        failure: BaseException | None = None
+        try:
+            self._begin()
+            done.append(self._work())
+        except TaskStopped:
+            pass
+        except BaseException as error:  # noqa: BLE001, whoever waits is told
+            failure = error
+        self._end()
+        try:
+            if settle is not None:
+                settle()
+        except BaseException as error:  # noqa: BLE001, whoever waits is told
+            failure = failure or error
+        if done and failure is None:
+            self.set_result(done[0])
+        else:
+            self.set_exception(failure or self._reason or _cancelled())
+
+    def stop(self, reason: EverviewError | None = None) -> bool:
+        """Cancel the work if it has not begun, or interrupt it; False if it has ended."""
+        with self._guard:
+            if self.done():
+                return False
+            self._reason = self._reason or reason or _cancelled()
+            if self._thread is not None:
+                _raise_in(ctypes.c_ulong(self._thread), ctypes.py_object(TaskStopped))
+                return True
+        return self.cancel()
+
+    def overdue(self, now: float) -> bool:
+        """Whether it has run for longer than it may."""
+        return self.ends_at is not None and now > self.ends_at and not self.done()
+
+    def time_out(self) -> None:
+        """Stop it because its time is over."""
+        self.ends_at = None
+        self.stop(
+            StatementTimeout(
+                f"the statement took longer than {self._seconds:g} s", hint="ask for less, or allow it more time"
+            )
+        )
+
+    def _begin(self) -> None:
+        with self._guard:
+            if self._reason is not None:
+                raise TaskStopped
+            self._thread = threading.get_ident()
+            if self._seconds is not None:
+                self.ends_at = monotonic() + self._seconds
+
+    def _end(self) -> None:
+        """Let nothing interrupt this thread any more; an interruption under way ends here."""
+        while True:
+            try:
+                with self._guard:
+                    if self._thread is not None:
+                        _raise_in(ctypes.c_ulong(self._thread), None)  # what has not been raised yet
+                    self._thread = self.ends_at = None
+                return
+            except TaskStopped:
+                continue
+
+
+def _cancelled() -> StatementCancelled:
+    return StatementCancelled("the statement was cancelled", hint="nothing of it counts")
+
+
+class Watch:
+    """A thread that stops tasks whose time is over."""
+
+    def __init__(self) -> None:
+        self._tasks: set[Task[Any]] = set()
+        self._any = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._look, name="everview-watch", daemon=True)
+        self._thread.start()
+
+    def add(self, task: Task[Any]) -> None:
+        """Watch a task until it is done."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self._any.set()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._over = True
+        self._any.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        pause = threading.Event()
+        while not self._over:
+            self._any.wait()
+            pause.wait(LOOK)
+            if not self._tasks:
+                self._any.clear()
+                if self._tasks:
+                    self._any.set()
+                continue
+            now = monotonic()
+            for task in tuple(self._tasks):
+                if task.overdue(now):
+                    task.time_out()

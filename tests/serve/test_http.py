@@ -11,11 +11,11 @@ from contextlib import closing, suppress
 
 import pyarrow as pa
 import pytest
-from clients import Client, Events, served
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.serve import Role, TokenFile
+from serving import Client, Events, served
 
 
 @pytest.fixture(scope="module")

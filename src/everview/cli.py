@@ -1,4 +1,4 @@
-"""The command line: ``everview shell | serve | token | state | doctor | demo | run | explain | verify | pipelines | …``.
+"""The command line: ``everview shell | serve | token | state | doctor | demo | run | explain | verify | …``.
 
 Every command ends with 0 if all went well, with 1 after a mistake that it names, with 2 after words that it does not
 understand, and with 130 or 143 if Ctrl-C or SIGTERM ended it. `verify` ends with 1 if a view differs, and with 2 if

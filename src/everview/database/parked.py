@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from everview.codes import decode
 from everview.errors import ConflictingChange, DefinitionError, EverviewError, UnknownName
-from everview.kernels.merge import merge
 
 if TYPE_CHECKING:
     from everview.database.core import Core
@@ -39,9 +38,7 @@ def park(core: Core) -> ParkedChanges:
         tables: dict[str, tuple[pa.Table, NDArray[np.int64]]] = {}
         for name in tx.changing:
             relation = core.definitions.relations[name]
-            whole = np.empty((0, relation.stored.width + 1), np.int64)
-            for part in tx.pending(relation):
-                whole = merge(whole, part)
+            whole = np.concatenate(tx.pending(relation))  # shards have no row in common
             rows = decode(relation.stored, np.ascontiguousarray(whole[:, :-1]), core.run.dictionary)
             tables[name] = rows.select(list(relation.schema.names)), whole[:, -1].copy()
         core.transactions.rollback()

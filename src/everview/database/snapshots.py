@@ -34,47 +34,14 @@ from everview.database.core import Core
 from everview.database.database import Database
 from everview.database.defining import Definitions
 from everview.database.following import StateFollower
+from everview.runtimes.embedded.frozen import FrozenState
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.view import CircuitView
-from everview.traces.view import Batches
 from everview.types import Schema
 
 if TYPE_CHECKING:
     from everview.circuit.program import Program
     from everview.runtimes.embedded import Embedded
-    from everview.runtimes.state import ProgramState
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenTrace:
-    """A trace at one moment."""
-
-    before: Batches
-
-    @property
-    def past(self) -> Batches:
-        """All of it, for its length."""
-        return self.before
-
-    @property
-    def momentary(self) -> Batches:
-        """All of it, for one who looks up keys."""
-        return self.before
-
-
-@dataclass(frozen=True, slots=True)
-class FrozenState:
-    """The traces of tables and views at one moment, as `ProgramState` gives them."""
-
-    traces: Mapping[int, list[FrozenTrace]]
-
-    def of(self, node: int) -> list[FrozenTrace]:
-        """The traces of a node, one a shard."""
-        return self.traces[node]
-
-    def before(self, shard: int, node: int) -> Batches:
-        """A trace of a shard."""
-        return self.traces[node][shard].before
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +51,12 @@ class DatabaseSnapshot:
     epoch: int
     catalog: Catalog
     assembled: Assembled
-    _program: Program
-    _state: FrozenState
+    program: Program
+    state: FrozenState
     _dictionary: ForkedDictionary
-    _relations: Mapping[str, KeptTable]
-    _views: Mapping[str, tuple[Schema, int | None]]
-    _bounds: LoopBounds
+    relations: Mapping[str, KeptTable]
+    views: Mapping[str, tuple[Schema, int | None]]
+    bounds: LoopBounds
     path: Path | None
 
     def reader(self) -> Database:
@@ -110,10 +77,10 @@ class EpochRun:
     durable = None
 
     def __init__(self, snapshot: DatabaseSnapshot, dictionary: ForkedDictionary) -> None:
-        self.epoch, self.dictionary, self.bounds = snapshot.epoch, dictionary, snapshot._bounds
-        self.state: Any = snapshot._state
-        self.program: Any = snapshot._program
-        self.views = ViewsOfEpoch(self, snapshot._views)
+        self.epoch, self.dictionary, self.bounds = snapshot.epoch, dictionary, snapshot.bounds
+        self.state: Any = snapshot.state
+        self.program: Any = snapshot.program
+        self.views = ViewsOfEpoch(self, snapshot.views)
 
     def recover(self) -> None:
         """Do nothing: nothing is ever under way."""
@@ -169,9 +136,7 @@ class SnapshotCore(Core):
             self.follower = StateFollower(snapshot.path, lambda: snapshot.epoch, _never_read)
 
     def defined(self, catalog: Catalog, assembled: Assembled) -> Definitions:
-        return FrozenDefinitions(
-            self, catalog, assembled, TablesOfEpoch(self._snapshot._relations, self.run.dictionary)
-        )
+        return FrozenDefinitions(self, catalog, assembled, TablesOfEpoch(self._snapshot.relations, self.run.dictionary))
 
 
 class FrozenDefinitions(Definitions):
@@ -202,7 +167,7 @@ def snapshot_of(database: Database, known: DatabaseSnapshot | None = None) -> Da
         if core.access.open is None:
             core.access.ready()
         run = core.run
-        if known is not None and known.epoch == run.epoch and known._program is run.program:
+        if known is not None and known.epoch == run.epoch and known.program is run.program:
             return known
         mark = run.dictionary.mark() if core.access.open is None else core.access.open.mark
         kept = core.definitions.relations
@@ -213,17 +178,13 @@ def snapshot_of(database: Database, known: DatabaseSnapshot | None = None) -> Da
             core.catalog,
             core.definitions.assembled,
             run.program,
-            FrozenState({node: _frozen(run.state, node) for node in nodes if node is not None}),
+            FrozenState.of_nodes(run.state, (node for node in nodes if node is not None)),
             ForkedDictionary(run.dictionary, mark),
             dict(kept),
             views,
             run.bounds,
             _path_of(core),
         )
-
-
-def _frozen(state: ProgramState, node: int) -> list[FrozenTrace]:
-    return [FrozenTrace(trace.before) for trace in state.of(node)]
 
 
 def _path_of(core: Core) -> Path | None:

@@ -12,8 +12,7 @@ from typing import Any, Final
 from everview.database import Database, connect
 from everview.database.snapshots import core_of
 from everview.errors import StoreError
-from everview.runtimes.embedded.history import contents_at, described_at
-from everview.traces.store import Store
+from everview.runtimes.embedded.history import contents_at, described_at, last_epoch
 from everview.types import Schema
 from everview.types.names import quoted
 
@@ -34,8 +33,7 @@ class PipelineMirror:
 
     def follow(self, database: Database) -> None:
         """Show the last epoch that the pipeline has committed."""
-        with Store.attach(self._path) as state:
-            epoch = state.epoch
+        epoch = last_epoch(self._path)
         if epoch == self._epoch:
             return
         said: dict[str, Any] = described_at(self._path, epoch).get("views") or {}

@@ -32,6 +32,12 @@ class PastRows(NamedTuple):
     weights: NDArray[np.int64]
 
 
+def last_epoch(path: str | Path) -> int:
+    """The last epoch of a state directory."""
+    with Store.attach(path) as state:
+        return state.epoch
+
+
 def kept_epoch(path: str | Path, epoch: int) -> int:
     """The epoch, if it can be opened; else an error that lists the kept ones."""
     kept = Store.history(path)

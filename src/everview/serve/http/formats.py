@@ -80,7 +80,7 @@ def json_rows(table: pa.Table) -> list[list[Any]]:
     return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(table.num_rows)]
 
 
-def _column(column: pa.ChunkedArray) -> list[Any]:
+def _column(column: Any) -> list[Any]:
     values, made = column.to_pylist(maps_as_pydicts=None), _json_of(column.type)
     return values if made is None else [None if value is None else made(value) for value in values]
 
@@ -156,7 +156,7 @@ def rows_in(schema: Schema, body: bytes, kind: str) -> pa.Table:
     """The rows of a body for a table; columns may be missing if the table has defaults for them or allows NULL."""
     try:
         read = _READERS[kind](schema, body)
-    except (pa.ArrowException, UnicodeDecodeError, RecursionError, OverflowError) as error:
+    except (pa.ArrowException, OSError, ValueError, RecursionError, OverflowError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadRows(f"the body cannot be read as {kind}: {said}", hint="nothing of it was taken in") from None
     if isinstance(read, pa.Table):
@@ -208,7 +208,7 @@ def _csv(schema: Schema, body: bytes) -> pa.Table:
         null_values=[""],
     )  # fmt: skip
     parse = pacsv.ParseOptions(newlines_in_values=True)
-    table = pacsv.read_csv(pa.BufferReader(body), convert_options=convert, parse_options=parse)
+    table = pacsv.read_csv(io.BytesIO(body), convert_options=convert, parse_options=parse)
     _check_columns(schema, table.column_names)
     return CsvForm().typed(schema, table)
 

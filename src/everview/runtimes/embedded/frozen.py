@@ -1,0 +1,46 @@
+"""The traces of a program at one moment: batches never change in place, so whoever has them keeps what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from everview.runtimes.state import ProgramState
+from everview.traces.view import Batches
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenTrace:
+    """A trace at one moment."""
+
+    before: Batches
+
+    @property
+    def past(self) -> Batches:
+        """All of it, for its length."""
+        return self.before
+
+    @property
+    def momentary(self) -> Batches:
+        """All of it, for one who looks up keys."""
+        return self.before
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenState:
+    """The traces of tables and views at one moment, as `ProgramState` gives them."""
+
+    traces: Mapping[int, list[FrozenTrace]]
+
+    @classmethod
+    def of_nodes(cls, state: ProgramState, nodes: Iterable[int]) -> FrozenState:
+        """The traces of some nodes, as they are now, without what the open epoch has appended."""
+        return cls({node: [FrozenTrace(trace.before) for trace in state.of(node)] for node in nodes})
+
+    def of(self, node: int) -> list[FrozenTrace]:
+        """The traces of a node, one a shard."""
+        return self.traces[node]
+
+    def before(self, shard: int, node: int) -> Batches:
+        """A trace of a shard."""
+        return self.traces[node][shard].before

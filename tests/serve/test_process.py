@@ -1,0 +1,141 @@
+"""The server as a process of its own: killed under load it loses nothing that it has acknowledged; it stops cleanly."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import pytest
+from typer.testing import CliRunner
+
+import everview as ev
+from everview.cli import app
+from serving import Client, Events
+
+# A client that sends rows, each with a key, and again until the server says that it has them.
+SENDER = """
+import sys, time, urllib.request
+port, name, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for number in range(count):
+    body = ('{"who": "%s", "n": %d}' % (name, number)).encode()
+    while True:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/ingest/sent", body)
+        request.add_header("Idempotency-Key", f"{name}-{number}")
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                assert answer.status == 200
+            break
+        except urllib.error.HTTPError as error:
+            raise SystemExit(error.read().decode())
+        except OSError:
+            time.sleep(0.05)
+    print(number, flush=True)
+"""
+
+
+@contextmanager
+def server(*words):
+    """A process of ``everview serve``, and the port at which it answers."""
+    command = [sys.executable, "-m", "everview", "serve", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        said = process.stdout.readline()
+        port = re.search(r"http://127\.0\.0\.1:(\d+)", said)
+        assert port is not None, said
+        yield process, int(port[1])
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path):
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE TABLE sent (who STRING, n BIGINT)")
+        db.sql("CREATE MATERIALIZED VIEW counts AS SELECT who, count(*) AS n, sum(n) AS s FROM sent GROUP BY who")
+    port, count = free_port(), 30
+    senders = [
+        subprocess.Popen([sys.executable, "-c", SENDER, str(port), name, str(count)], stdout=subprocess.PIPE, text=True)
+        for name in ("ada", "bob")
+    ]
+    try:
+        for kill_after in (5, 12):  # acknowledged rows of the first
+            with server(tmp_path / "state", "--port", port) as (process, _):
+                while int(senders[0].stdout.readline()) < kill_after:
+                    pass
+                process.send_signal(signal.SIGKILL)
+                assert process.wait(60) == -signal.SIGKILL
+        with server(tmp_path / "state", "--port", port) as (process, _):
+            assert [sender.wait(600) for sender in senders] == [0, 0]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+    finally:
+        for sender in senders:
+            sender.kill()
+            sender.communicate(timeout=60)
+    with ev.connect(tmp_path / "state", read_only=True) as db:
+        assert sorted(db.table("sent").rows()) == [(who, n) for who in ("ada", "bob") for n in range(count)]
+        assert sorted(db.view("counts").rows()) == [(who, count, sum(range(count))) for who in ("ada", "bob")]
+
+
+def test_a_stop_lets_requests_end_and_tells_subscribers(tmp_path):
+    (tmp_path / "made.sql").write_text("CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k FROM t;")
+    with server(tmp_path / "made.sql", "--port", 0, "--log", "json") as (process, port):
+        client = Client(port)
+        assert client("POST", "/v1/ingest/t", '{"k": 1}')[0] == 200
+        with closing(Events(port, "/v1/views/v/changes")) as events:
+            assert events.next()[2]["rows"] == [[1, 1]]
+            process.send_signal(signal.SIGTERM)
+            kind, _, data = events.next()
+        assert (kind, data["reason"]) == ("end", "the server has stopped")
+        assert process.wait(60) == 0
+
+
+def test_a_reader_follows_a_writer(tmp_path):
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE TABLE t (k BIGINT); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+        with (
+            server(tmp_path / "state", "--port", 0, "--read-only") as (_, port),
+            closing(Events(port, "/v1/views/v/changes")) as events,
+        ):
+            assert events.next()[2]["rows"] == []
+            db.sql("INSERT INTO t VALUES (1)")
+            assert events.next()[2] == {"epoch": db.epoch, "rows": [[1, 1]]}
+            assert Client(port)("POST", "/v1/ingest/t", '{"k": 2}')[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["serve", "{dir}", "--host", "0.0.0.0"], "everview token add"),
+        (["serve", "{dir}", "--anyone", "king"], "one of read, write, admin"),
+        (["serve", "{dir}", "--log", "xml"], "text or json"),
+        (["serve", "{dir}/no.sql", "--read-only"], "made without read_only"),
+        (["token", "add", "{dir}", "a b"], "letters, digits"),
+        (["token", "add", "{dir}", "ada", "--role", "king"], "one of read"),
+        (["token", "rm", "{dir}", "nobody"], "there are none"),
+    ],
+)
+def test_mistakes_of_the_command(tmp_path, words, hint):
+    done = CliRunner().invoke(app, [word.format(dir=tmp_path) for word in words])
+    assert done.exit_code == 1, done.output
+    assert hint in " ".join(done.output.split())
+
+
+def test_tokens_by_the_command(tmp_path):
+    run = CliRunner().invoke
+    made = run(app, ["token", "add", str(tmp_path), "ada", "--role", "write"]).output
+    assert made.startswith("ada.")
+    assert json.loads(run(app, ["token", "ls", str(tmp_path), "--json"]).output) == [{"name": "ada", "role": "write"}]
+    assert run(app, ["token", "rm", str(tmp_path), "ada"]).exit_code == 0
+    assert run(app, ["token", "ls", str(tmp_path)]).output.strip() == ""

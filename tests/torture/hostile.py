@@ -53,6 +53,7 @@ SPEC = {
 FILES = {
     "mode": "insert", "rejects": "aside", "nulls": ("",), "delimiter": ";", "quote": '"', "decimal": ",",
     "encoding": "latin-1", "header": False, "date_format": "%d.%m.%Y", "timestamp_format": "%d.%m.%Y %H:%M",
+    "thousands": ".",
 }  # fmt: skip
 OTHER, TRACE = object(), object()  # stand for another stream of the circuit at hand, and its trace
 

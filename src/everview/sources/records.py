@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from io import TextIOBase
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from everview.errors import BadRows
 from everview.sources.opening import text_of
@@ -26,13 +27,13 @@ _SPACE: Final = re.compile(rf"[{_BLANK}]*")
 _ARRAY_HINT: Final = "one object a line, or one array of objects: [{…}, {…}]"
 
 
-def objects(file: TextIO) -> Iterator[tuple[int, dict[str, Any]]]:
+def objects(file: TextIOBase) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file, each with the number of its line; empty lines are passed over."""
     for number, text in texts(file):
         yield number, one_object(text, number)
 
 
-def texts(file: TextIO) -> Iterator[tuple[int, str]]:
+def texts(file: TextIOBase) -> Iterator[tuple[int, str]]:
     """The text of each object of a file, with the number of the line at which it begins."""
     numbered = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     first = next(numbered, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -153,6 +154,31 @@ class LiveTable:
             for place, (name, cell) in enumerate(zip(names, cells, strict=True))
         ]
         self.console.print("  ".join(aligned), soft_wrap=True, highlight=False, markup=False)
+
+
+class JsonEpochs:
+    """Epochs as lines of JSON, each as it comes, for other programs: in the place of a `LiveTable`."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.done: list[Progress] = []
+
+    def __enter__(self) -> JsonEpochs:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Every line was printed when it came."""
+
+    def add(self, done: Progress) -> None:
+        """Print one more epoch."""
+        self.done.append(done)
+        print_json(self.console, done.to_dict())
+
+
+def print_json(console: Console, said: Mapping[str, Any]) -> None:
+    """Print an object as one line of JSON."""
+    line = json.dumps(said, ensure_ascii=False, default=str)
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def table(progress: Sequence[Progress], views: Sequence[str] | None = None) -> Table:

@@ -10,17 +10,20 @@ from rich.console import Console
 
 from everview.spark.files import opened
 from everview.spark.pipeline import Pipeline
-from everview.spark.progress import LiveTable
+from everview.spark.progress import JsonEpochs, LiveTable
 from everview.stopping import Stop
 
 ONCE: Final = "availableNow"
 FOREVER: Final = {"processingTime": "1 second"}
 
 
-def run(file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop) -> None:
+def run(
+    file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop, *, as_json: bool = False
+) -> None:
     """Take in all that is there by now, or follow the streams if the trigger does not end, and show the epochs.
 
-    With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way.
+    With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way. ``as_json`` shows each
+    epoch as a line of JSON.
     """
     with opened(file, state) as opening:
         pipeline = opening.pipeline
@@ -30,7 +33,8 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
         stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger
         if stop:
             return
-        with Shown(pipeline, console, stop):
+        epochs = JsonEpochs(console) if as_json else LiveTable(tuple(pipeline.circuit.sinks), console=console)
+        with Shown(pipeline, epochs, stop):
             if stop.endless:
                 query = pipeline.start(trigger=trigger)
                 if not stop:
@@ -42,11 +46,10 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
 
 
 class Shown:
-    """The epochs of a pipeline as a table that grows while it runs."""
+    """The epochs of a pipeline, shown as they come while it runs."""
 
-    def __init__(self, pipeline: Pipeline, console: Console, stop: Stop) -> None:
-        self._pipeline, self._stop = pipeline, stop
-        self._live = LiveTable(tuple(pipeline.circuit.sinks), console=console)
+    def __init__(self, pipeline: Pipeline, epochs: LiveTable | JsonEpochs, stop: Stop) -> None:
+        self._pipeline, self._live, self._stop = pipeline, epochs, stop
         self._lock = threading.Lock()
 
     def __enter__(self) -> Shown:

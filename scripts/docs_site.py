@@ -86,6 +86,8 @@ class Pages:
         name = target.relative_to(ROOT).as_posix()
         if target.is_dir():
             return self.home / "files" / name / "index.md"
+        if target.suffix == ".svg":
+            return self.home / "files" / name
         return (
             self.home / "files" / (name.lower() if target.suffix == ".md" else f"{name}.md")
         )  # README.md would be an index
@@ -108,7 +110,9 @@ class Pages:
         self._shown[target] = page
         page.parent.mkdir(parents=True, exist_ok=True)
         name = target.relative_to(ROOT).as_posix()
-        if target.is_dir():
+        if target.suffix == ".svg":  # a picture is shown where it stands
+            shutil.copy(target, page)
+        elif target.is_dir():
             files = [file for file in sorted(target.iterdir()) if file.suffix in {".py", ".yaml"}]
             for file in files:
                 self._show(file, self.of(file))
@@ -194,6 +198,8 @@ def main(build: Path) -> int:
     pages = Pages(build / "pages")
     for file in sorted((ROOT / "docs").rglob("*.md")):
         pages.write(file, pages.of(file))
+    for picture in (ROOT / "docs").rglob("*.svg"):
+        shutil.copy(picture, pages.of(picture))
     (pages.home / "site.css").write_text(STYLE)
     (build / "zensical.toml").write_text(SETTINGS.replace("{nav}", _nav(pages.home)), encoding="utf-8")
     command = [Path(sys.executable).with_name("zensical"), "build", "--clean"]

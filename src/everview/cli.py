@@ -35,6 +35,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for other progra
 Directory = Annotated[Path, typer.Argument(help="A state directory, as of ev.connect(path) or of a pipeline.")]
 File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py that defines `pipeline`.")]
 State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
+Chart = Annotated[
+    Path | None, typer.Option("--svg", help="Draw the times of the epochs, and where each ran, in this file.")
+]
 Picture = Annotated[Path | None, typer.Option("--svg", help="Draw the circuit in this file, too.")]
 
 
@@ -64,14 +67,18 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="A small company, for a few seconds.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep what it writes in this directory.")] = None,
     as_json: Json = False,
+    svg: Chart = None,
 ) -> None:
     """A payments company on local Spark: views that stay correct while files of changes arrive."""
     with _told():
         from everview.demo.runner import QUICK, DemoSize, run
+        from everview.spark.progress import epochs_svg
 
         base = QUICK if quick else DemoSize()
         size = DemoSize(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
-        figures = run(size, Console(stderr=as_json), keep)  # what it tells is for people
+        figures, epochs = run(size, Console(stderr=as_json), keep)  # what it tells is for people
+        if svg is not None:
+            _write(svg, epochs_svg(epochs))
         if as_json:
             typer.echo(json.dumps(figures, ensure_ascii=False))
 
@@ -89,6 +96,7 @@ def run(
         typer.Option("--dry-run", help="Say what a changed file keeps, computes and drops of the state, and end."),
     ] = False,
     as_json: Json = False,
+    svg: Chart = None,
 ) -> None:
     """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once.
 
@@ -108,7 +116,9 @@ def run(
     def work() -> None:
         from everview.spark.running import run as run_pipeline
 
-        run_pipeline(file, state, once, Console(), stop, as_json=as_json)
+        done = run_pipeline(file, state, once, Console(), stop, as_json=as_json)
+        if svg is not None:
+            _write(svg, done.to_svg())
 
     with stoppable() as stop:
         stop.endless = once is False

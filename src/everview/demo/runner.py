@@ -56,8 +56,8 @@ class Played:
 QUICK = DemoSize(rows=2_000, epochs=4, changes=100)
 
 
-def run(size: DemoSize, console: Console, keep: Path | None = None) -> dict[str, Any]:
-    """Play the demo, with its files in a temporary directory, or in the directory ``keep``; its figures."""
+def run(size: DemoSize, console: Console, keep: Path | None = None) -> tuple[dict[str, Any], Sequence[Progress]]:
+    """Play the demo, with its files in a temporary directory, or in the directory ``keep``; its figures and epochs."""
     with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
         company = Company(directory / "changes", size.rows, size.seed)
         company.load()
@@ -72,7 +72,8 @@ def run(size: DemoSize, console: Console, keep: Path | None = None) -> dict[str,
             pipeline.close()
     if keep is not None:
         console.print(f"Change files, state and alerts are in {keep}.", highlight=False)
-    return {**asdict(size), "verify_seconds": verified, **figures, "epochs": [d.to_dict() for d in played.epochs]}
+    told = {**asdict(size), "verify_seconds": verified, **figures, "epochs": [e.to_dict() for e in played.epochs]}
+    return told, played.epochs
 
 
 # -- set-up

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from everview.spark.files import opened
 from everview.spark.pipeline import Pipeline
-from everview.spark.progress import JsonEpochs, LiveTable
+from everview.spark.progress import JsonEpochs, LiveTable, ProgressLog
 from everview.stopping import Stop
 
 ONCE: Final = "availableNow"
@@ -19,11 +19,11 @@ FOREVER: Final = {"processingTime": "1 second"}
 
 def run(
     file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop, *, as_json: bool = False
-) -> None:
+) -> ProgressLog:
     """Take in all that is there by now, or follow the streams if the trigger does not end, and show the epochs.
 
     With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way. ``as_json`` shows each
-    epoch as a line of JSON.
+    epoch as a line of JSON. What it gives are the epochs of this run.
     """
     with opened(file, state) as opening:
         pipeline = opening.pipeline
@@ -32,7 +32,7 @@ def run(
             trigger = FOREVER
         stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger
         if stop:
-            return
+            return pipeline.progress
         epochs = JsonEpochs(console) if as_json else LiveTable(tuple(pipeline.circuit.sinks), console=console)
         with Shown(pipeline, epochs, stop):
             if stop.endless:
@@ -43,6 +43,7 @@ def run(
                 pipeline.refresh()
         nothing = "" if pipeline.progress else ": nothing was new"
         stop.said = f"epoch {pipeline.epoch}{nothing}"
+        return pipeline.progress
 
 
 class Shown:

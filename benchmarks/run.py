@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -61,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small scale, written beside the data")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS + ON_REQUEST, default=SCENARIOS, metavar="SCENARIO")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON, for other programs")
     chosen = parser.parse_args()
     require_peers(chosen.only)
     if "native" in chosen.only:
@@ -73,9 +75,12 @@ def main() -> None:
         began, before = time.perf_counter(), os.getloadavg()[0]
         findings: Findings = importlib.import_module(name).findings(QUICK if chosen.quick else FULL)
         found[name] = asdict(findings) | {"machine": machine(), "load": [before, os.getloadavg()[0]]}
-        print(f"\n{section(found[name])}\n\n({time.perf_counter() - began:.0f} s)", flush=True)
+        told = sys.stderr if chosen.json else sys.stdout
+        print(f"\n{section(found[name])}\n\n({time.perf_counter() - began:.0f} s)", file=told, flush=True)
     ordered = {name: found[name] for name in SCENARIOS + ON_REQUEST if name in found}
     write(ordered, to, quick=chosen.quick)
+    if chosen.json:
+        print(json.dumps(ordered))
 
 
 def require_peers(chosen: Sequence[str], python: Path = PEERS) -> None:

@@ -20,7 +20,7 @@ from flowcharts import drawn
 
 ROOT = Path(__file__).resolve().parent.parent
 SECTIONS = {
-    "tutorial": "Tutorials",
+    "tutorial": "Tutorial",
     "how-to": "How-to guides",
     "reference": "Reference",
     "explanation": "Explanation",
@@ -43,7 +43,9 @@ nav = [
 
 [project.theme]
 font = false
-features = ["content.code.copy", "navigation.indexes", "navigation.top", "search.highlight", "toc.follow"]
+features = [
+  "content.code.copy", "navigation.footer", "navigation.indexes", "navigation.top", "search.highlight", "toc.follow"
+]
 
 [[project.theme.palette]]
 media = "(prefers-color-scheme: light)"
@@ -84,6 +86,8 @@ class Pages:
         name = target.relative_to(ROOT).as_posix()
         if target.is_dir():
             return self.home / "files" / name / "index.md"
+        if target.suffix == ".svg":
+            return self.home / "files" / name
         return (
             self.home / "files" / (name.lower() if target.suffix == ".md" else f"{name}.md")
         )  # README.md would be an index
@@ -106,7 +110,9 @@ class Pages:
         self._shown[target] = page
         page.parent.mkdir(parents=True, exist_ok=True)
         name = target.relative_to(ROOT).as_posix()
-        if target.is_dir():
+        if target.suffix == ".svg":  # a picture is shown where it stands
+            shutil.copy(target, page)
+        elif target.is_dir():
             files = [file for file in sorted(target.iterdir()) if file.suffix in {".py", ".yaml"}]
             for file in files:
                 self._show(file, self.of(file))
@@ -125,11 +131,21 @@ def _nav(home: Path) -> str:
     """Give the navigation: the sections, each with its pages by title."""
     lines = ['  {"Everview" = ["index.md", "files/readme.md"]},']
     for folder, title in SECTIONS.items():
-        pages = sorted((home / folder).glob("*.md"), key=_title)
-        entries = ", ".join(f'{{"{_title(page)}" = "{page.relative_to(home).as_posix()}"}}' for page in pages)
+        pages = steps(home) if folder == "tutorial" else sorted((home / folder).glob("*.md"), key=_title)
+        numbers = [f"{number}. " if folder == "tutorial" else "" for number in range(1, len(pages) + 1)]
+        entries = ", ".join(
+            f'{{"{number}{_title(page)}" = "{page.relative_to(home).as_posix()}"}}'
+            for number, page in zip(numbers, pages, strict=True)
+        )
         lines.append(f'  {{"{title}" = [{entries}]}},')
     lines.append('  {"Examples" = ["files/examples/index.md"]},')
     return "\n".join(lines)
+
+
+def steps(docs: Path) -> list[Path]:
+    """Give the pages of the tutorial, in the order in which the table of contents has them."""
+    listed = re.findall(r"^\d+\. \[.*?\]\((tutorial/.*?\.md)\)", (docs / "index.md").read_text("utf-8"), re.MULTILINE)
+    return [docs / page for page in listed]
 
 
 def _title(page: Path) -> str:
@@ -182,6 +198,8 @@ def main(build: Path) -> int:
     pages = Pages(build / "pages")
     for file in sorted((ROOT / "docs").rglob("*.md")):
         pages.write(file, pages.of(file))
+    for picture in (ROOT / "docs").rglob("*.svg"):
+        shutil.copy(picture, pages.of(picture))
     (pages.home / "site.css").write_text(STYLE)
     (build / "zensical.toml").write_text(SETTINGS.replace("{nav}", _nav(pages.home)), encoding="utf-8")
     command = [Path(sys.executable).with_name("zensical"), "build", "--clean"]

@@ -81,6 +81,10 @@ def test_run_explain_verify(spark: SparkSession, file: Path, monkeypatch: pytest
     assert ran.stdout.splitlines()[-1] == "epoch 1"
     again = everview_("run", "--once", file)
     assert again.stdout.splitlines()[-1] == "epoch 1: nothing was new"
+    arrive(file.parent, '{"id": 2, "shop": "A", "amount": 5}')
+    epoch, ended = map(json.loads, everview_("run", "--once", "--json", file).stdout.splitlines())
+    assert (epoch["epoch"], epoch["rows_in"], epoch["placement"]) == (2, {"orders": 1}, "driver")
+    assert ended == {"ended": "epoch 2", "stopped": False}
 
     verified = everview_("verify", file)
     assert verified.exit_code == 0, verified.output
@@ -96,6 +100,7 @@ def test_run_explain_verify(spark: SparkSession, file: Path, monkeypatch: pytest
 def test_a_changed_file_is_planned_first_and_then_goes_on(spark: SparkSession, file: Path) -> None:
     new = everview_("run", file, "--dry-run")
     assert (new.exit_code, new.output) == (0, "the state is new: all is computed\n")
+    assert json.loads(everview_("run", file, "--dry-run", "--json").output)["possible"]
     assert not (file.parent / "state").exists()
     everview_("run", file, "--once")
     counted = FILE.replace("SUM(amount) AS total", "COUNT(*) AS orders").replace("by_shop", "counted")
@@ -157,6 +162,8 @@ def test_benchmarks_are_in_the_repository(tmp_path: Path, monkeypatch: pytest.Mo
     )
     assert everview_("bench", "--quick", "--only", "tails").exit_code == 3
     assert json.loads((tmp_path / "told").read_text()) == ["--quick", "--only", "tails"]
+    assert everview_("bench", "--json", "--quick").exit_code == 3
+    assert json.loads((tmp_path / "told").read_text()) == ["--quick", "--json"]
 
 
 def test_benchmarks_without_the_peers_say_what_to_do(tmp_path: Path) -> None:

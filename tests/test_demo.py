@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -90,14 +91,17 @@ def test_the_views_are_what_spark_sql_says(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.slow
 def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    command = [sys.executable, "-m", "everview", "demo", "--quick", "--keep", str(kept)]
+    command = [sys.executable, "-m", "everview", "demo", "--quick", "--keep", str(kept), "--json"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
     assert ran.returncode == 0, ran.stderr
     assert re.search(
-        r"^epoch +changes in +exposure +top_senders +invoices +tainted +rings +tick ms", ran.stdout, re.MULTILINE
+        r"^epoch +changes in +exposure +top_senders +invoices +tainted +rings +tick ms", ran.stderr, re.MULTILINE
     )
-    assert "Verified: every view" in ran.stdout
-    assert re.search(r"A step was [\d.,]+ times", ran.stdout)
+    assert "Verified: every view" in ran.stderr
+    assert re.search(r"A step was [\d.,]+ times", ran.stderr)
+    figures = json.loads(ran.stdout)
+    assert figures["recompute_seconds"] > 0
+    assert [epoch["epoch"] for epoch in figures["epochs"]] == [2, 3, 4, 5]
     assert (kept / "state").is_dir()
 
 

@@ -42,6 +42,19 @@ def test_the_site_is_whole(scripts: ModuleType, tmp_path: Path) -> None:
     ]
 
 
+def test_the_steps_of_the_tutorial_lead_to_each_other(scripts: ModuleType) -> None:
+    pages = scripts.steps(ROOT / "docs")
+    assert sorted(pages) == sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    links = [f"[{text.splitlines()[0][2:]}]({page.name})" for page, text in zip(pages, texts, strict=True)]
+    for place, text in enumerate(texts):
+        parts = [f"{place + 1} of {len(pages)}"]
+        parts += [f"before: {links[place - 1]}"] if place else []
+        parts += [f"next: {links[place + 1]}"] if place + 1 < len(pages) else []
+        assert text.splitlines()[-1] == " · ".join(parts), pages[place]
+        assert ">>> " in text
+
+
 @pytest.mark.parametrize("page", CHARTS, ids=lambda page: page.stem)
 def test_every_flowchart_is_drawn(scripts: ModuleType, page: Path) -> None:
     for chart in scripts.FLOWCHART.findall(page.read_text()):

@@ -44,6 +44,9 @@ File = Annotated[Path, typer.Argument(help="A pipeline: .yaml, .sql, or a .py th
 State = Annotated[Path | None, typer.Option(help="Keep the state here, not where the file says.")]
 Spec = Annotated[Path | None, typer.Option(help="The specification; without it, that of this folder or one above.")]
 Datasets = Annotated[list[str] | None, typer.Option(help="Datasets, with commas between them.")]
+Chart = Annotated[
+    Path | None, typer.Option("--svg", help="Draw the times of the epochs, and where each ran, in this file.")
+]
 Picture = Annotated[Path | None, typer.Option("--svg", help="Draw the circuit in this file, too.")]
 
 
@@ -72,14 +75,21 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another company.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="A small company, for a few seconds.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep what it writes in this directory.")] = None,
+    as_json: Json = False,
+    svg: Chart = None,
 ) -> None:
     """A payments company on local Spark: views that stay correct while files of changes arrive."""
     with _told():
         from everview.demo.runner import QUICK, DemoSize, run
+        from everview.spark.progress import epochs_svg
 
         base = QUICK if quick else DemoSize()
         size = DemoSize(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
-        run(size, Console(), keep)
+        figures, epochs = run(size, Console(stderr=as_json), keep)  # what it tells is for people
+        if svg is not None:
+            _write(svg, epochs_svg(epochs))
+        if as_json:
+            typer.echo(json.dumps(figures, ensure_ascii=False))
 
 
 @app.command()
@@ -94,6 +104,8 @@ def run(
         bool,
         typer.Option("--dry-run", help="Say what a changed file keeps, computes and drops of the state, and end."),
     ] = False,
+    as_json: Json = False,
+    svg: Chart = None,
 ) -> None:
     """Keep the views of a pipeline up to date; by default as its trigger says, and without one, once.
 
@@ -102,16 +114,20 @@ def run(
 
     Ctrl-C or SIGTERM ends it after the epoch under way, a second one at once; the state is whole in any case. It ends
     with 0 if it was to run --forever, else with 130 or 143: not all was taken in.
+
+    With --json every epoch is a line as it comes, and the last line says how it ended.
     """
 
     if dry_run:
-        _plan_change(file, state)
+        _plan_change(file, state, as_json=as_json)
         return
 
     def work() -> None:
         from everview.spark.running import run as run_pipeline
 
-        run_pipeline(file, state, once, Console(), stop)
+        done = run_pipeline(file, state, once, Console(), stop, as_json=as_json)
+        if svg is not None:
+            _write(svg, done.to_svg())
 
     with stoppable() as stop:
         stop.endless = once is False
@@ -119,20 +135,24 @@ def run(
         with _told():
             ended = until_stopped(work, stop)
         stopped = f"stopped{f' at {stop.said}' if stop.said else ''}"
-        Console().print(stopped if stop else stop.said, highlight=False)
+        said = stopped if stop else stop.said
+        Console().print(
+            json.dumps({"ended": said, "stopped": bool(stop)}) if as_json else said, highlight=False, soft_wrap=True
+        )
         code = 128 + stop.signal if stop and not stop.endless else 0
         if not ended:  # what still runs goes with the process
             end_within(LINGERING, code)
     raise typer.Exit(code)
 
 
-def _plan_change(file: Path, state: Path | None) -> None:
+def _plan_change(file: Path, state: Path | None, *, as_json: bool) -> None:
     with _told():
         from everview.spark.files import opened
 
         with opened(file, state) as opening:
             planned = opening.pipeline.plan_change()
-            typer.echo(str(planned))
+            said = {"possible": planned.possible, "changed": bool(planned), "text": str(planned)}
+            typer.echo(json.dumps(said, ensure_ascii=False) if as_json else str(planned))
     if not planned.possible:
         raise typer.Exit(1)
 
@@ -177,14 +197,15 @@ def verify(file: File, state: State = None, as_json: Json = False) -> None:
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def bench(context: typer.Context) -> None:
+def bench(context: typer.Context, as_json: Json = False) -> None:
     """The benchmarks of the repository; what follows is given to them, such as --quick."""
     script = Path(everview.__file__).parents[2] / "benchmarks" / "run.py"
     with _told():
         if not script.is_file():
             hint = "clone the repository, and there: make bench"
             raise EverviewError("the benchmarks are in the repository, not in the package", hint=hint)
-    raise typer.Exit(subprocess.run([sys.executable, str(script), *context.args], check=False).returncode)
+    words = [*context.args, *(["--json"] if as_json else [])]
+    raise typer.Exit(subprocess.run([sys.executable, str(script), *words], check=False).returncode)
 
 
 @app.command()

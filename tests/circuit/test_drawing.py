@@ -129,7 +129,7 @@ def test_views_and_batches_show_what_they_hold_and_no_more(name: str) -> None:
     for shown in (changes._repr_html_(), run.view("v")._repr_html_(), changes.to_zset()._repr_html_()):
         cells = Cells(shown)
         assert cells.tags <= {"table", "thead", "tbody", "tr", "th", "td", "p", "caption"}
-        assert repr(name) in cells.text
+        assert name in cells.text
 
 
 def test_a_circuit_prints_as_its_nodes() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import everview as ev
+
 PROMPT = "everview>"
 MORE = "...>"
 # The terminal becomes that of the process, so that Ctrl-C is a signal.
@@ -127,3 +129,23 @@ def test_a_conversation_in_colours(tmp_path: Path) -> None:
     remembered = (tmp_path / "history_statements").read_text(encoding="utf-8")
     assert "+CREATE TABLE person (id BIGINT PRIMARY KEY,\n+name STRING);" in remembered
     assert "left open" not in remembered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("terminal", ["dumb", "xterm"])
+def test_changes_of_another_process_come_while_a_line_is_typed(tmp_path: Path, terminal: str) -> None:
+    with ev.connect(tmp_path / "bank.ev") as db:
+        db.sql("CREATE TABLE person (name STRING); CREATE MATERIALIZED VIEW v AS SELECT name FROM person")
+        words = str(tmp_path / "bank.ev"), "--read-only"
+        shell = Typed(*words, history=tmp_path / "history", terminal=terminal)
+        try:
+            shell.until(PROMPT)
+            shell.ask("SUBSCRIBE v;")
+            shell.type("SELECT 40 + ")
+            db.sql("INSERT INTO person VALUES ('Ada')")
+            assert "Ada" in shell.until(f"{PROMPT} SELECT 40 +"), "what was typed stands below the change"
+            shell.ask("2 AS n;", "42")
+            shell.ask("\\q", "")
+            assert shell.process.wait(60) == 0
+        finally:
+            shell.close()

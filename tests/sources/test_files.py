@@ -72,6 +72,8 @@ def test_patterns_and_several_formats_of_one_table(tmp_path: Path) -> None:
         ({"delimiter": ";;"}, "one ASCII character"),
         ({"delimiter": '"'}, "cannot be"),
         ({"decimal": ""}, "one ASCII character"),
+        ({"thousands": "."}, "cannot stand between"),
+        ({"thousands": "', "}, "cannot stand between"),
         ({"encoding": "klingon"}, "not known"),
         ({"date_format": "DD.MM.YYYY"}, "no format of dates"),
         ({"mode": "merge"}, "not 'insert'"),
@@ -86,6 +88,58 @@ def test_a_date_of_another_form_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_bytes(MESSY.encode("latin-1") + b"3;x;;2026-01-01;\n")
     with pytest.raises(BadRows, match=r'column "day", line 5: \'2026-01-01\' is not of the form %d.%m.%Y'):
         taken(tmp_path, COLUMNS, **OPTIONS)
+
+
+@pytest.mark.parametrize("mark", [".", " ", "'", "\u00a0", "*"])
+def test_numbers_with_thousands(tmp_path: Path, mark: str) -> None:
+    text = "n;d;f;s\n1.240;-1.000.000,50;1.234,5e3;1.0\n12;7,25;,5;x\n;;nan;\n".replace(".", mark)
+    (tmp_path / "m.csv").write_text(text, encoding="utf-8")
+    options: dict[str, Any] = {"delimiter": ";", "decimal": ",", "thousands": mark}
+    rows = taken(tmp_path / "m.csv", "n INT, d DECIMAL(12,2), f DOUBLE, s STRING", **options)
+    first, nothing = (1240, Decimal("-1000000.50"), 1234500.0, f"1{mark}0"), (None, None, rows[2][2], None)
+    assert rows == [(12, Decimal("7.25"), 0.5, "x"), first, nothing]
+    assert str(Files(tmp_path, **options).schema) == "n BIGINT, d DOUBLE, f DOUBLE, s STRING"
+    (tmp_path / "m.csv").write_text(f"n\n1\n1{mark}5\n12{mark}34{mark}567\n", encoding="utf-8")
+    with pytest.raises(BadRows, match=r'column "n", line 3: .* is no DECIMAL'):
+        taken(tmp_path / "m.csv", "n DECIMAL(9,2)", **options)
+    with ev.connect() as db:
+        db.attach("t", Files(tmp_path, "n DOUBLE", rejects="bad", **options))
+        assert db.table("t").rows() == [(1.0,)]
+        assert sorted(line for _, line, _, _ in db.table("bad").rows()) == [3, 4]
+
+
+ARRAY = '\n [ {"id": 1, "n": [1, 2]},\n\n{"id": 2}\n, {"id": 3, "n":\n[]}]\n'
+
+
+def test_an_array_of_objects_is_as_good_as_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(ARRAY, encoding="utf-8")
+    assert taken(tmp_path, "id BIGINT, n ARRAY<BIGINT>") == [(1, [1, 2]), (2, None), (3, [])]
+    assert str(Files(tmp_path).schema) == "id BIGINT, n ARRAY<BIGINT>"
+    (tmp_path / "a.json").write_text("[ ]", encoding="utf-8")
+    assert taken(tmp_path, "id BIGINT") == []
+    (tmp_path / "a.json").write_text('[{"id": 1},\n{"id": "x"},\n7,\n{"m": 1}]', encoding="utf-8")
+    with ev.connect() as db:
+        db.attach("t", Files(tmp_path, "id BIGINT", rejects="bad"))
+        assert db.table("t").rows() == [(1,)]
+        assert sorted((line, text) for _, line, _, text in db.table("bad").rows()) == [
+            (2, "{'id': 'x'}"), (3, "7"), (4, '{"m": 1}')
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"id": 1},\n]', "line 2 is no JSON: Expecting value"),
+        ('\n[{"id": 1}\n;{"id": 2}]', "line 2: the array goes on with ';'"),
+        ('[{"id": 1}', "line 1: the array goes on with ''"),
+        ('[{"id": 1}]\n{"id": 2}', 'behind the array stands more: {"id": 2}'),
+        ('[{"id": 1},\n\n{"id": "x"}]', r"line 3.*'x' is no BIGINT|'x'.*line 3"),
+    ],
+)
+def test_a_broken_array_is_told_by_its_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    with pytest.raises(BadRows, match=said):
+        taken(tmp_path, "id BIGINT")
 
 
 # -- rows that cannot be taken

@@ -29,6 +29,7 @@ from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.frontends.fluent import Query
 from everview.frontends.fluent.conditions import Col
+from everview.notebook import live
 from everview.sources import Files, Lines, Memory, SQLite
 from everview.sources import Iterator as Iterated
 from everview.sources.protocol import Request, Update
@@ -53,6 +54,7 @@ SPEC = {
 FILES = {
     "mode": "insert", "rejects": "aside", "nulls": ("",), "delimiter": ";", "quote": '"', "decimal": ",",
     "encoding": "latin-1", "header": False, "date_format": "%d.%m.%Y", "timestamp_format": "%d.%m.%Y %H:%M",
+    "thousands": ".",
 }  # fmt: skip
 OTHER, TRACE = object(), object()  # stand for another stream of the circuit at hand, and its trace
 
@@ -292,6 +294,13 @@ def _connect(world: World) -> Callable[..., Any]:
     return call
 
 
+def _live(world: World) -> Callable[..., Any]:
+    def call(shown: Any, query: Any, **named: Any) -> None:
+        live(shown, query, **named).close()
+
+    return call
+
+
 def _embedded(world: World) -> Callable[..., Any]:
     def call(circuit: Any, path: Any, **named: Any) -> None:
         ev.Embedded(circuit, world.path(path), **named).close()
@@ -358,6 +367,9 @@ def calls() -> dict[str, Call]:
             (None,),
             {"durability": "tick", "period": 0.1, "shards": 1, "views": None, "clock": "told", "timezone": None}
             | {"read_only": False},
+        ),
+        "notebook.live": Call(
+            _live, (Made(lambda world: world.db.view("totals")), None), {"rows": 2, "by": "total", "every": 0.1}
         ),
         "ev.col": _plain(ev.col, "n"),
         "ev.and_": _plain(ev.and_, ("n", "=", 1)),

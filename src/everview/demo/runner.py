@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from textwrap import indent
@@ -56,8 +56,8 @@ class Played:
 QUICK = DemoSize(rows=2_000, epochs=4, changes=100)
 
 
-def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
-    """Play the demo, with its files in a temporary directory, or in the directory ``keep``."""
+def run(size: DemoSize, console: Console, keep: Path | None = None) -> tuple[dict[str, Any], Sequence[Progress]]:
+    """Play the demo, with its files in a temporary directory, or in the directory ``keep``; its figures and epochs."""
     with _directory(keep) as directory, quiet_session({"name": "everview demo"}, {}) as spark:
         company = Company(directory / "changes", size.rows, size.seed)
         company.load()
@@ -66,12 +66,14 @@ def run(size: DemoSize, console: Console, keep: Path | None = None) -> None:
         try:
             played = _play(pipeline, company, size, console)
             _show(pipeline, console)
-            _verify(pipeline, directory / "alerts", console)
-            _compare(spark, pipeline, directory, size, played, console)
+            verified = _verify(pipeline, directory / "alerts", console)
+            figures = _compare(spark, pipeline, directory, size, played, console)
         finally:
             pipeline.close()
     if keep is not None:
         console.print(f"Change files, state and alerts are in {keep}.", highlight=False)
+    told = {**asdict(size), "verify_seconds": verified, **figures, "epochs": [e.to_dict() for e in played.epochs]}
+    return told, played.epochs
 
 
 # -- set-up
@@ -157,8 +159,8 @@ def _drawn(title: str, header: Sequence[str], rows: Sequence[tuple[Any, ...]]) -
     return table
 
 
-def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
-    """Check every view against a computation from scratch, and a sink, whose files must add up to its view."""
+def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> float:
+    """Check every view against a computation from scratch, and a sink, whose files must add up; the seconds it took."""
     verdict = pipeline.verify().raise_if_different()
     if added_up(alerts) != rows_of(pipeline.view("tainted")):
         raise EverviewError('the changes of "tainted" do not add up to it', hint="this is a bug: please report it")
@@ -167,6 +169,7 @@ def _verify(pipeline: Pipeline, alerts: Path, console: Console) -> None:
         "was given add up to their view.",
         highlight=False,
     )
+    return verdict.seconds
 
 
 def added_up(path: Path) -> Rows:
@@ -180,8 +183,8 @@ def added_up(path: Path) -> Rows:
 
 def _compare(
     spark: SparkSession, pipeline: Pipeline, directory: Path, size: DemoSize, played: Played, console: Console
-) -> None:
-    """Compute the views with Spark SQL, check that the rows agree, and show how long that takes."""
+) -> dict[str, Any]:
+    """Compute the views with Spark SQL, check that the rows agree, and show how long that takes; the figures."""
     tables = directory / "tables"
     bring_up_to_date(spark, directory / "changes", tables)
     best = _best(spark, tables)
@@ -204,6 +207,13 @@ def _compare(
     )
     if size.rows < _TELLING:
         console.print("With so few rows most of either is the fixed cost of a Spark job.", highlight=False)
+    return {
+        "recompute_seconds": best.total,
+        "recompute_seconds_by_view": dict(best.seconds),
+        "step_seconds": step,
+        "epoch_seconds": epoch,
+        "tick_seconds": tick,
+    }
 
 
 def _best(spark: SparkSession, tables: Path) -> Recomputed:

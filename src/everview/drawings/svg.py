@@ -80,8 +80,8 @@ def _box(placed: PlacedBox) -> str:
     kind = "group" if grouped else _CLASSES.get(box.shape, "box")
     round_ = placed.height / 2 if box.shape is Outline.ROUND and not grouped else 4
     outline = (
-        f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" width="{placed.width:.1f}" height="{placed.height:.1f}" '
-        f'rx="{round_:.1f}"/>'
+        f'<rect class="{kind}" data-box="{escape(box.name)}" x="{left:.1f}" y="{top:.1f}" '
+        f'width="{placed.width:.1f}" height="{placed.height:.1f}" rx="{round_:.1f}"/>'
     )
     if not grouped:
         return outline + _text(box.lines, placed.x, placed.y, "")

@@ -21,6 +21,11 @@ class LineReader(Protocol):
     """A reader of lines from a terminal: raises `EOFError` at their end, `KeyboardInterrupt` when one is given up."""
 
     def read(self, prompt: str) -> str: ...
+
+    def aside(self, show: Callable[[], None]) -> None:
+        """Let something be printed while a line is read, from another thread; what is typed so far stays."""
+        ...
+
     def remember(self, text: str) -> None: ...
     def close(self) -> None: ...
 
@@ -33,6 +38,7 @@ class Readline:
 
         self._readline, self._complete, self._history = readline, complete, history
         self._found: list[str] = []
+        self._prompt = ""
         readline.set_auto_history(False)
         readline.set_completer_delims(BREAKS)
         readline.set_completer(self._completion)
@@ -42,7 +48,14 @@ class Readline:
                 readline.read_history_file(history)
 
     def read(self, prompt: str) -> str:
+        self._prompt = prompt
         return input(prompt)
+
+    def aside(self, show: Callable[[], None]) -> None:
+        sys.stdout.write("\n")
+        show()
+        sys.stdout.write(f"{self._prompt}{self._readline.get_line_buffer()}")
+        sys.stdout.flush()
 
     def remember(self, text: str) -> None:
         """Add an input to the history, as one line."""
@@ -81,9 +94,11 @@ def history_file() -> Path:
 def converse(session: ShellSession, reader: LineReader) -> None:
     """Run what is typed until the end. Ctrl-C gives up the input at hand, or the statement that runs."""
     waiting = ""
+    session.aside = reader.aside
     while True:
         try:
-            line = reader.read(MORE if waiting else PROMPT)
+            with session.waiting():
+                line = reader.read(MORE if waiting else PROMPT)
             inputs, rest = cut(f"{waiting}\n{line}" if waiting else line)
             if not waiting and not inputs and session.is_file(line):
                 inputs, rest = [line], ""

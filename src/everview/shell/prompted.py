@@ -12,6 +12,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 from pygments.lexers.sql import SqlLexer
 
@@ -33,7 +34,12 @@ class Prompted:
         )
 
     def read(self, prompt: str) -> str:
-        return self._session.prompt(prompt)
+        with patch_stdout(raw=True):  # whoever prints meanwhile, prints above the line
+            return self._session.prompt(prompt)
+
+    def aside(self, show: Callable[[], None]) -> None:
+        """Let something be printed above the line that is typed."""
+        show()
 
     def remember(self, text: str) -> None:
         """Add an input to the history, whole."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from time import perf_counter, sleep
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ from rich.text import Text
 
 from everview.database import Database
 from everview.database.answers import Answer
+from everview.database.runner import Runner
 from everview.errors import EverviewError
 from everview.shell.inputs import cut
 from everview.shell.names import COMMANDS
@@ -24,6 +27,7 @@ from everview.views import Subscription
 from everview.zset.batch import Batch
 
 EVERY: Final = 2.0  # seconds between two answers of \watch
+FOLLOWED: Final = 0.5  # seconds between two looks at what another process has written
 _SUBSCRIBE: Final = re.compile(r"(UN)?SUBSCRIBE\s+(?:TO\s+)?[`\"]?([^`\"]+?)[`\"]?\s*;?", re.IGNORECASE)
 _WHY: Final = re.compile(r"WHY\s+(NOT\s+)?[`\"]?([^`\"(]+?)[`\"]?\s*\((.*)\)\s*;?", re.IGNORECASE | re.DOTALL)
 _READERS: Final = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
@@ -52,7 +56,11 @@ class ShellSession:
         self.objects = objects
         self.timing = False
         self.subscribed: dict[str, Subscription] = {}
+        self.aside: Callable[[Callable[[], None]], None] | None = None  # prints while a line is typed, if one can be
         self._told: list[tuple[str, Batch, int]] = []
+        self._telling = Lock()  # changes may come from the thread that follows a writer
+        self._waiting = False
+        self._runner: Runner | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "\\d": self._describe,
             "\\explain": self._explain,
@@ -96,6 +104,18 @@ class ShellSession:
         """End what was subscribed to."""
         for subscription in self.subscribed.values():
             subscription.close()
+        if self._runner is not None:
+            self._runner.stop()
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """A block in which a line is typed: changes that come meanwhile are printed as they come."""
+        self._waiting = True
+        try:
+            self._show_changes()  # of those that came just before
+            yield
+        finally:
+            self._waiting = False
 
     # -- inputs
 
@@ -244,8 +264,12 @@ class ShellSession:
 
         def told(changes: Batch, epoch: int) -> None:
             self._told.append((view.name, changes, epoch))
+            if self._waiting and self.aside is not None:
+                self.aside(self._show_changes)
 
         self.subscribed[view.name] = view.subscribe(told, snapshot=True)
+        if self.aside is not None and self.db.read_only and self._runner is None:
+            self._runner = self.db.run(every=FOLLOWED)
 
     def _unsubscribe(self, name: str) -> None:
         known = next((each for each in self.subscribed if each.casefold() == name.casefold()), None)
@@ -257,13 +281,16 @@ class ShellSession:
 
     def _show_changes(self) -> None:
         """Print the changes that have come of views that are subscribed to."""
-        told, self._told = self._told, []
-        for name, changes, epoch in told:
-            if self.objects:
-                for row, weight in changes:
-                    said = dict(zip(changes.schema.names, row, strict=True))
-                    self._line(json.dumps({"view": name, "epoch": epoch, "weight": weight, "row": said}, default=str))
-                continue
-            self.console.print(Text(f"{name}, epoch {epoch}", "bold cyan"))
-            rows, weights = changes.elements(), changes.weights.tolist()
-            show_rows(self.console, changes.schema, rows, weights)
+        with self._telling:
+            told, self._told = self._told, []
+            for name, changes, epoch in told:
+                self._show_change(name, changes, epoch)
+
+    def _show_change(self, name: str, changes: Batch, epoch: int) -> None:
+        if self.objects:
+            for row, weight in changes:
+                said = dict(zip(changes.schema.names, row, strict=True))
+                self._line(json.dumps({"view": name, "epoch": epoch, "weight": weight, "row": said}, default=str))
+            return
+        self.console.print(Text(f"{name}, epoch {epoch}", "bold cyan"))
+        show_rows(self.console, changes.schema, changes.elements(), changes.weights.tolist())

@@ -13,6 +13,7 @@ from rich.text import Text
 from everview.codes.rows import to_rows
 from everview.database.answers import Answer
 from everview.types import Decimal, Schema, Type
+from everview.zset.tables import readable
 
 MOST: Final = 200  # rows that are shown of an answer
 _NUMBERS: Final = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE"}
@@ -46,20 +47,7 @@ def is_number(type_: Type) -> bool:
 
 def cell(value: Any) -> Text:
     """A value as people read it."""
-    if value is None:
-        return Text("NULL", "dim")
-    if isinstance(value, bool):
-        return Text(str(value).lower())
-    if isinstance(value, bytes):
-        return Text(f"X'{value.hex()}'")
-    if isinstance(value, dict | list):
-        return Text(json.dumps(value, default=plain, ensure_ascii=False))
-    return Text(plain(value))
-
-
-def plain(value: Any) -> str:
-    """A value as text: moments in UTC as SQL writes them."""
-    return str(value).removesuffix("+00:00")
+    return Text(readable(value), "dim" if value is None else "")
 
 
 def as_objects(answer: Answer) -> Iterable[str]:
@@ -69,4 +57,4 @@ def as_objects(answer: Answer) -> Iterable[str]:
 
 
 def _in_json(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else plain(value)
+    return value.hex() if isinstance(value, bytes) else readable(value)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadRows, SourceError
-from everview.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Schema
+from everview.types import BIGINT, DATE, DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, Decimal, Schema
 
 compute: Any = pc
 MOMENTS: Final = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
@@ -27,6 +27,8 @@ _FORMAT_HINT: Final = "as in date_format='%d.%m.%Y'"
 @dataclass(frozen=True, slots=True)
 class CsvForm:
     """Options of CSV. ``decimal`` is the mark in numbers, ``nulls`` the texts without quotes that are NULL.
+
+    ``thousands`` is the mark between groups of three digits, as the dot of ``1.240,50``; a number may do without it.
 
     Without a ``delimiter`` the name says it: a tab for ``.tsv``, else a comma. Dates and timestamps are as SQL writes
     them unless a format says otherwise, as in ``%d.%m.%Y``. Without a ``header`` the columns are those of the schema.
@@ -40,6 +42,7 @@ class CsvForm:
     nulls: tuple[str, ...] = ("",)
     date_format: str | None = None
     timestamp_format: str | None = None
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         for what, given in (("delimiter", self.delimiter), ("decimal", self.decimal), ("quote", self.quote)):
@@ -47,6 +50,9 @@ class CsvForm:
                 raise SourceError(f"{what} is {given!r}, not one ASCII character", hint=f"as in {what}=';'")
         if self.delimiter is not None and self.delimiter in (self.quote, "\n", "\r"):
             raise SourceError(f"the delimiter cannot be {self.delimiter!r}", hint="give another one")
+        if self.thousands is not None and (len(self.thousands) != 1 or self.thousands in f"{self.decimal}+-0123456789"):
+            message = f"thousands is {self.thousands!r}, which cannot stand between the digits of a number"
+            raise SourceError(message, hint="one character, and not the decimal mark: decimal=',', thousands='.'")
         try:
             codecs.lookup(self.encoding)
             "".encode(self.encoding)
@@ -79,20 +85,40 @@ class CsvForm:
 
     def _typed(self, name: str, type_: Any, column: Any) -> Any:
         if isinstance(type_, Decimal):
-            return compute.replace_substring(column, self.decimal, ".") if self.decimal != "." else column
-        if pa.types.is_floating(type_.arrow) or pa.types.is_integer(type_.arrow):  # of a file in which a row is bad
-            text = compute.replace_substring(column, self.decimal, ".") if self.decimal != "." else column
-            return _cast(name, type_, compute.utf8_trim_whitespace(text))
+            return self._plain(name, type_, column)
+        if pa.types.is_floating(type_.arrow) or pa.types.is_integer(type_.arrow):  # a row is bad, or has thousands
+            return _cast(name, type_, compute.utf8_trim_whitespace(self._plain(name, type_, column)))
         if pa.types.is_boolean(type_.arrow):
             return _cast(name, type_, column)
         how = self.date_format if type_ == DATE else self.timestamp_format if type_ in MOMENTS else None
         return column if how is None else _moments(name, type_.arrow, column, how)
 
+    def _plain(self, name: str, type_: Any, column: Any) -> Any:
+        """Text of numbers with this form's marks as SQL writes it."""
+        if self.thousands is not None:
+            wrong = compute.invert(compute.match_substring_regex(column, self.number))
+            row = int(compute.index(wrong, True).as_py())
+            if row >= 0:
+                message = f'column "{name}", rows[{row}]: {column[row].as_py()!r} is no {type_.sql}'
+                raise BadRows(message, hint="nothing of it was taken in")
+            column = compute.replace_substring(column, self.thousands, "")
+        return compute.replace_substring(column, self.decimal, ".") if self.decimal != "." else column
+
+    @property
+    def number(self) -> str:
+        """The pattern of a number that may have thousands, in the syntax of Arrow."""
+        group, mark = (f"\\x{{{ord(character or ','):x}}}" for character in (self.thousands, self.decimal))
+        digits = rf"([0-9]+|[0-9]{{1,3}}({group}[0-9]{{3}})+)({mark}[0-9]*)?|{mark}[0-9]+"
+        return rf"^\s*([+-]?({digits})([eE][+-]?[0-9]+)?|(?i:nan|[+-]?inf(inity)?))\s*$"
+
     def inferred(self, table: pa.Table) -> pa.Table:
-        """The table with text columns as dates or timestamps, if a format for these is given and fits all values."""
+        """The table with text columns as dates, timestamps or numbers, if a format or mark that is given fits all."""
         for place, name in enumerate(table.column_names):
             column = table.column(place)
             if not pa.types.is_string(column.type) or column.null_count == len(column):
+                continue
+            if self.thousands is not None and compute.all(compute.match_substring_regex(column, self.number)).as_py():
+                table = table.set_column(place, name, self._counted(name, column))
                 continue
             for how, arrow in ((self.date_format, DATE.arrow), (self.timestamp_format, TIMESTAMP.arrow)):
                 try:
@@ -103,6 +129,13 @@ class CsvForm:
                     table = table.set_column(place, name, typed)
                     break
         return table
+
+    def _counted(self, name: str, column: Any) -> Any:
+        """Text of numbers as whole numbers, or as floats if one of them is not whole."""
+        try:
+            return self._typed(name, BIGINT, column)
+        except BadRows:
+            return self._typed(name, DOUBLE, column)
 
 
 def _cast(name: str, type_: Any, column: Any) -> Any:

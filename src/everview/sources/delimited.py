@@ -46,7 +46,7 @@ class TextRows:
 
 def read_csv(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
     """The rows of a CSV file; without a schema, with the types that Arrow sees in them."""
-    types = None if schema is None else {field.name: _in_text(field.type) for field in schema}
+    types = None if schema is None else {field.name: _in_text(field.type, form) for field in schema}
     try:
         read = _whole(path, types, schema, form)
     except pa.ArrowInvalid as error:
@@ -121,7 +121,10 @@ def _read(path: Path, types: Types | None, schema: Schema | None, form: CsvForm,
     return table
 
 
-def _in_text(type_: Any) -> pa.DataType:
+def _in_text(type_: Any, form: CsvForm) -> pa.DataType:
+    """The type as which Arrow reads a column: text, if the values need a look of our own."""
+    if form.thousands is not None and (pa.types.is_integer(type_.arrow) or pa.types.is_floating(type_.arrow)):
+        return pa.string()
     if isinstance(type_, Decimal) or pa.types.is_temporal(type_.arrow) or pa.types.is_nested(type_.arrow):
         return pa.string()
     return type_.arrow

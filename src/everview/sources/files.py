@@ -1,4 +1,4 @@
-"""Files as a feed of a table: CSV, JSON lines and Parquet, one, several, or all that come into a directory.
+"""Files as a feed of a table: CSV, JSON and Parquet, one, several, or all that come into a directory.
 
 Every file is read once: its rows are new rows. A file is known by its name and its bytes; one that has changed since
 it was read is an error, as nothing says which of its rows are new. In a directory, files whose names begin with ``.``
@@ -79,8 +79,10 @@ class Files:
         header: bool = True,
         date_format: str | None = None,
         timestamp_format: str | None = None,
+        thousands: str | None = None,
     ) -> None:
-        self.form = CsvForm(delimiter, quote, decimal, encoding, header, tuple(nulls), date_format, timestamp_format)
+        formats = date_format, timestamp_format
+        self.form = CsvForm(delimiter, quote, decimal, encoding, header, tuple(nulls), *formats, thousands)
         self.rejects = rejects
         self._paths = [path_of(path, SourceError) for path in ([paths] if isinstance(paths, str | Path) else paths)]
         given = Schema.parse(schema) if isinstance(schema, str) else schema

@@ -20,7 +20,7 @@ from everview.errors import BadRows, EverviewError, SourceError
 from everview.sources.csv_form import CsvForm
 from everview.sources.delimited import RefusedRow, header_of, lines_of_csv, read_csv, read_texts
 from everview.sources.opening import suffix_of, text_of
-from everview.sources.records import as_rows, check_columns, lines_of_json, objects, one_object
+from everview.sources.records import as_rows, check_columns, lines_of_json, objects, one_object, texts
 from everview.types import Schema, unknown_name
 
 CSV: Final = (".csv", ".tsv")
@@ -103,7 +103,7 @@ def _csv(path: Path, schema: Schema | None, form: CsvForm) -> Any:
     return read_csv(path, schema, form)
 
 
-def _json_lines(path: Path, schema: Schema | None, form: CsvForm) -> Any:
+def _json(path: Path, schema: Schema | None, form: CsvForm) -> Any:
     with text_of(path) as file:
         if schema is not None:
             return as_rows(schema, objects(file))
@@ -117,7 +117,7 @@ def _parquet(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
 
 _READERS: Final[dict[str, Callable[[Path, Schema | None, CsvForm], Any]]] = {
     "csv": _csv,
-    "json": _json_lines,
+    "json": _json,
     "parquet": _parquet,
 }
 
@@ -166,7 +166,7 @@ def _fitting(path: Path, schema: Schema, form: CsvForm, format_: str) -> Fitting
                 texts.refused,
             )
         case "json":
-            rows, lines, refused = _parsed_lines(path, schema)
+            rows, lines, refused = _parsed_objects(path, schema)
             return _halved(
                 schema, lambda start, n: rows[start : start + n], lambda row: repr(rows[row]), lines, refused
             )
@@ -177,18 +177,16 @@ def _fitting(path: Path, schema: Schema, form: CsvForm, format_: str) -> Fitting
             return _halved(schema, table.slice, lambda row: repr(table.slice(row, 1).to_pylist()[0]), lines, [])
 
 
-def _parsed_lines(path: Path, schema: Schema) -> tuple[list[dict[str, Any]], list[int], list[RefusedRow]]:
-    """The objects of the lines that are objects with columns of a schema, their lines, and the other lines."""
+def _parsed_objects(path: Path, schema: Schema) -> tuple[list[dict[str, Any]], list[int], list[RefusedRow]]:
+    """The objects that have only columns of a schema, their lines, and whatever else is in a file of JSON."""
     rows, lines, refused = list[dict[str, Any]](), list[int](), list[RefusedRow]()
     with text_of(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
+        for number, text in texts(file):
             try:
-                row = one_object(line, number)
+                row = one_object(text, number)
                 check_columns(schema, row, number)
             except BadRows as error:
-                refused.append(RefusedRow(number, error.message, line.strip()[:_LONGEST]))
+                refused.append(RefusedRow(number, error.message, text.strip()[:_LONGEST]))
                 continue
             rows.append(row)
             lines.append(number)

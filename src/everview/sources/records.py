@@ -1,28 +1,75 @@
-"""JSON lines: one object a line, and errors that name the line.
+"""Objects of JSON files: one object a line, or one array of objects; errors name the line.
 
->>> list(objects(['{"id": 1}', "", '{"id": 2}']))
+>>> import io
+>>> list(objects(io.StringIO('{"id": 1}\\n\\n{"id": 2}')))
 [(1, {'id': 1}), (3, {'id': 2})]
+>>> list(objects(io.StringIO('[{"id": 1},\\n {"id": 2}]')))
+[(1, {'id': 1}), (2, {'id': 2})]
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from io import TextIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from everview.errors import BadRows
 from everview.sources.opening import text_of
 from everview.types import Schema
 
 Object = Mapping[str, Any]
+_DECODER: Final = json.JSONDecoder()
+_BLANK: Final = " \t\r\n\ufeff"
+_SPACE: Final = re.compile(rf"[{_BLANK}]*")
+_ARRAY_HINT: Final = "one object a line, or one array of objects: [{…}, {…}]"
 
 
-def objects(lines: Iterable[str], first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of lines, each with the number of its line; empty lines are passed over."""
-    for number, line in enumerate(lines, first):
-        if line.strip():
-            yield number, one_object(line, number)
+def objects(file: TextIOBase) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file, each with the number of its line; empty lines are passed over."""
+    for number, text in texts(file):
+        yield number, one_object(text, number)
+
+
+def texts(file: TextIOBase) -> Iterator[tuple[int, str]]:
+    """The text of each object of a file, with the number of the line at which it begins."""
+    numbered = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        return
+    if first[1].lstrip(_BLANK).startswith("["):
+        yield from _elements(first[1] + file.read(), first[0])
+        return
+    yield first
+    yield from numbered
+
+
+def _elements(text: str, line: int) -> Iterator[tuple[int, str]]:
+    """The text of each element of an array, with the number of its line; the text begins at the given line."""
+    at, counted, mark = _past_space(text, text.index("[") + 1), 0, ","
+    if text.startswith("]", at):
+        at, mark = _past_space(text, at + 1), "]"
+    while mark == ",":
+        line, counted = line + text.count("\n", counted, at), at
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError) as error:
+            raise BadRows(f"line {line} is no JSON: {getattr(error, 'msg', error)}", hint=_ARRAY_HINT) from None
+        yield line, text[at:end]
+        end = _past_space(text, end)
+        at, mark = _past_space(text, end + 1), text[end : end + 1]
+    if mark != "]":
+        raise BadRows(f"line {line}: the array goes on with {mark!r}, not with a comma", hint=_ARRAY_HINT)
+    if at < len(text):
+        raise BadRows(f"behind the array stands more: {text[at : at + 60]}", hint=_ARRAY_HINT)
+
+
+def _past_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    assert found is not None, "it matches nothing, too"
+    return found.end()
 
 
 def one_object(line: str, number: int) -> dict[str, Any]:
@@ -39,7 +86,7 @@ def one_object(line: str, number: int) -> dict[str, Any]:
 def lines_of_json(path: Path) -> list[int]:
     """The line of each object in a file, counting from one."""
     with text_of(path) as file:
-        return [number for number, line in enumerate(file, 1) if line.strip()]
+        return [number for number, _ in texts(file)]
 
 
 def as_rows(schema: Schema, objects: Iterable[tuple[int, dict[str, Any]]]) -> list[dict[str, Any]]:

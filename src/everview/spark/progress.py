@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -93,6 +94,10 @@ class ProgressLog(list[Progress]):
         self.totals.add(done)
         super().append(done)
 
+    def to_svg(self) -> str:
+        """The times of ticks and of whole epochs, and where each ran, as an SVG picture."""
+        return epochs_svg(self)
+
     def _repr_html_(self) -> str:
         shown = self[-SHOWN:]
         header, *rows = [_header(shown), *_lines(shown, _views(shown))]
@@ -153,6 +158,49 @@ class LiveTable:
             for place, (name, cell) in enumerate(zip(names, cells, strict=True))
         ]
         self.console.print("  ".join(aligned), soft_wrap=True, highlight=False, markup=False)
+
+
+def epochs_svg(progress: Sequence[Progress]) -> str:
+    """The milliseconds of each epoch and of its tick as a chart, over a strip that shows where it ran.
+
+    >>> done = Progress(7, 3, {}, {}, {"tick": 0.004, "total": 0.2}, "driver", "small")
+    >>> "epoch 7" in epochs_svg([done]), ">driver<" in epochs_svg([done])
+    (True, True)
+    """
+    from everview.drawings.chart import Series, Strip, chart
+
+    series = [
+        Series(name, tuple((done.epoch, done.milliseconds(step)) for done in progress if done.times.get(step)))
+        for name, step in (("whole epoch", "total"), ("its tick", "tick"))
+    ]
+    ends = sorted({done.epoch for done in (*progress[:1], *progress[-1:])})
+    title = f"epoch{'s' * (len(ends) > 1)} {' to '.join(map(str, ends))}: how long, and where"
+    return chart(title, "epoch", "ms", series, Strip(tuple(done.placement for done in progress)))
+
+
+class JsonEpochs:
+    """Epochs as lines of JSON, each as it comes, for other programs: in the place of a `LiveTable`."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.done: list[Progress] = []
+
+    def __enter__(self) -> JsonEpochs:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Every line was printed when it came."""
+
+    def add(self, done: Progress) -> None:
+        """Print one more epoch."""
+        self.done.append(done)
+        print_json(self.console, done.to_dict())
+
+
+def print_json(console: Console, said: Mapping[str, Any]) -> None:
+    """Print an object as one line of JSON."""
+    line = json.dumps(said, ensure_ascii=False, default=str)
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def table(progress: Sequence[Progress], views: Sequence[str] | None = None) -> Table:

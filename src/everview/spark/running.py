@@ -10,17 +10,20 @@ from rich.console import Console
 
 from everview.spark.files import opened
 from everview.spark.pipeline import Pipeline
-from everview.spark.progress import LiveTable
+from everview.spark.progress import JsonEpochs, LiveTable, ProgressLog
 from everview.stopping import Stop
 
 ONCE: Final = "availableNow"
 FOREVER: Final = {"processingTime": "1 second"}
 
 
-def run(file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop) -> None:
+def run(
+    file: Path, state: Path | None, once: bool | None, console: Console, stop: Stop, *, as_json: bool = False
+) -> ProgressLog:
     """Take in all that is there by now, or follow the streams if the trigger does not end, and show the epochs.
 
-    With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way.
+    With ``once`` None the file decides. Asked to stop, the run ends after the epoch under way. ``as_json`` shows each
+    epoch as a line of JSON. What it gives are the epochs of this run.
     """
     with opened(file, state) as opening:
         pipeline = opening.pipeline
@@ -29,8 +32,9 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
             trigger = FOREVER
         stop.end, stop.endless = pipeline.stop, trigger is not None and ONCE not in trigger
         if stop:
-            return
-        with Shown(pipeline, console, stop):
+            return pipeline.progress
+        epochs = JsonEpochs(console) if as_json else LiveTable(tuple(pipeline.circuit.sinks), console=console)
+        with Shown(pipeline, epochs, stop):
             if stop.endless:
                 query = pipeline.start(trigger=trigger)
                 if not stop:
@@ -39,14 +43,14 @@ def run(file: Path, state: Path | None, once: bool | None, console: Console, sto
                 pipeline.refresh()
         nothing = "" if pipeline.progress else ": nothing was new"
         stop.said = f"epoch {pipeline.epoch}{nothing}"
+        return pipeline.progress
 
 
 class Shown:
-    """The epochs of a pipeline as a table that grows while it runs."""
+    """The epochs of a pipeline, shown as they come while it runs."""
 
-    def __init__(self, pipeline: Pipeline, console: Console, stop: Stop) -> None:
-        self._pipeline, self._stop = pipeline, stop
-        self._live = LiveTable(tuple(pipeline.circuit.sinks), console=console)
+    def __init__(self, pipeline: Pipeline, epochs: LiveTable | JsonEpochs, stop: Stop) -> None:
+        self._pipeline, self._live, self._stop = pipeline, epochs, stop
         self._lock = threading.Lock()
 
     def __enter__(self) -> Shown:

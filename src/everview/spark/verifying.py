@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from everview.errors import PipelineError
 from everview.runtimes.spark.engine import Engine
@@ -35,7 +35,8 @@ def verified(
         )
     wanted = views or tuple(run.views)
     by_spark = [name for name in wanted if queries.asks_spark(name)]
-    found = {name: compared(name, shown(name), queries.recomputed(spark, tables(), name)) for name in by_spark}
+    contents = tables() if by_spark else {}
+    found = {name: compared(name, shown(name), queries.recomputed(spark, contents, name)) for name in by_spark}
     others = {name: run.view(name).contents() for name in wanted if name not in found}
     if others:
         sources = {name: engine.contents(name) for name in definitions.sources.by_name}
@@ -47,11 +48,36 @@ def verified(
 
 
 def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:
-    """Compare a view with the rows that Spark computes; floating-point numbers agree to six digits."""
+    """Compare a view with the rows that Spark computes, once; floating-point numbers agree to six digits."""
     same = wanted.select(*(_as_held(wanted, held, column) for column in range(len(held.columns))))
     mine = held.select(*(_as_held(held, held, column) for column in range(len(held.columns))))
-    missing, extra = same.exceptAll(mine), mine.exceptAll(same)
-    return Compared(view, mine.count(), same.count(), _rest(missing), _rest(extra))
+    ours, theirs, missing, extra = _counts(mine, same)
+    return Compared(
+        view,
+        ours,
+        theirs,
+        Rest(missing, _first(same.exceptAll(mine)) if missing else ()),
+        Rest(extra, _first(mine.exceptAll(same)) if extra else ()),
+    )
+
+
+def _counts(mine: DataFrame, same: DataFrame) -> tuple[int, int, int, int]:
+    """How many rows there are on each side, and how many of each the other lacks; in one job, so that both run once."""
+    from pyspark.sql import functions as f
+
+    names = [f"c{place}" for place in range(len(mine.columns))]
+    sides = [
+        frame.toDF(*names).withColumns({"ours": f.lit(ours), "theirs": f.lit(1 - ours)})
+        for frame, ours in ((mine, 1), (same, 0))
+    ]
+    rows = sides[0].unionAll(sides[1]).groupBy(*names).agg(f.sum("ours").alias("ours"), f.sum("theirs").alias("theirs"))
+    lacking = (
+        f.greatest(f.col("theirs") - f.col("ours"), f.lit(0)),
+        f.greatest(f.col("ours") - f.col("theirs"), f.lit(0)),
+    )
+    (found,) = rows.agg(f.sum("ours"), f.sum("theirs"), *(f.sum(each) for each in lacking)).collect()
+    ours, theirs, missing, extra = (int(count or 0) for count in found)
+    return ours, theirs, missing, extra
 
 
 def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
@@ -59,7 +85,8 @@ def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
     from pyspark.sql import types as t
 
     type_, name = held.schema.fields[place].dataType, held.columns[place]
-    column = frame[frame.columns[place]].cast(type_)
+    written = frame.columns[place].replace("`", "``")  # a name may have a dot in it
+    column = frame[f"`{written}`"].cast(type_)
     if isinstance(type_, t.DoubleType | t.FloatType):
         return f.format_string("%.6g", column).alias(name)
     if "map<" in type_.simpleString() or "variant" in type_.simpleString():
@@ -67,6 +94,5 @@ def _as_held(frame: DataFrame, held: DataFrame, place: int) -> Column:
     return column.alias(name)
 
 
-def _rest(frame: DataFrame) -> Rest:
-    count = frame.count()
-    return Rest(count, tuple((tuple(row), 1) for row in frame.take(SHOWN)) if count else ())
+def _first(frame: DataFrame) -> tuple[tuple[tuple[Any, ...], int], ...]:
+    return tuple((tuple(row), 1) for row in frame.take(SHOWN))

@@ -2,7 +2,7 @@
 
 >>> from everview.views.node import Names, Node
 >>> nested([Node(Names(("name",)), ("<b>",))], 1)
-'<table><tr><th>name</th></tr><tr><td>&#x27;&lt;b&gt;&#x27;</td></tr></table>'
+'<table><tr><th>name</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from everview.views.node import Node
-from everview.zset.tables import SHOWN
+from everview.zset.tables import SHOWN, html_cell, readable
 
 
 def nested(nodes: Sequence[Any], count: int) -> str:
@@ -20,16 +20,16 @@ def nested(nodes: Sequence[Any], count: int) -> str:
     if not nodes:
         return "<p>nothing</p>"
     if not all(isinstance(node, Node) for node in nodes):
-        return escape(repr(tuple(nodes[:SHOWN])))
+        return escape(", ".join(map(readable, nodes[:SHOWN])))
     head = "".join(f"<th>{escape(name)}</th>" for name in nodes[0])
-    body = "".join(f"<tr>{''.join(f'<td>{_cell(part)}</td>' for part in node.values())}</tr>" for node in nodes[:SHOWN])
+    body = "".join(f"<tr>{''.join(map(_cell, node.values()))}</tr>" for node in nodes[:SHOWN])
     more = f"<p>… and {count - SHOWN} more</p>" if count > SHOWN else ""
     return f"<table><tr>{head}</tr>{body}</table>{more}"
 
 
 def _cell(value: Any) -> str:
     if isinstance(value, Node):
-        return nested([value], 1)
+        return f"<td>{nested([value], 1)}</td>"
     if isinstance(value, tuple) and value and isinstance(value[0], Node):
-        return nested(value, len(value))
-    return escape(repr(value))
+        return f"<td>{nested(value, len(value))}</td>"
+    return html_cell(value)

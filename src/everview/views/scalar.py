@@ -18,6 +18,7 @@ from everview.errors import ShapeError
 from everview.views.bag import Bag
 from everview.views.change import Change
 from everview.views.feed import Feed
+from everview.zset.tables import readable
 
 ONE = "a single value is one column of one row"
 
@@ -64,4 +65,4 @@ class ScalarView(Bag):
 
     def _repr_html_(self) -> str:
         with self.lock:
-            return f"<code>{escape(repr(self.value))}</code>" if len(self) < 2 else self._html([], len(self))
+            return f"<code>{escape(readable(self.value))}</code>" if len(self) < 2 else self._html([], len(self))

@@ -33,6 +33,7 @@ SPELLINGS: Final = {
     "sep": "delimiter",
     "decimal_separator": "decimal",
     "decimal_point": "decimal",
+    "thousands_separator": "thousands",
     "nullstr": "nulls",
     "null": "nulls",
     "nullvalue": "nulls",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -12,9 +12,15 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from everview.database import Database, connect
 from everview.errors import EverviewError
+from everview.later import Later
+
+if TYPE_CHECKING:
+    from everview.notebook.output import live
+else:
+    live = Later("everview.notebook.output", "live")
 
 DATABASE = "db"  # the variable of the database, unless a cell names another
-USAGE = "%%everview [VARIABLE] [--dialect NAME] [--datalog | --edn] [--into NAME]"
+USAGE = "%%everview [VARIABLE] [--dialect NAME] [--datalog | --edn | --live] [--into NAME]"
 
 
 class _Arguments(argparse.ArgumentParser):
@@ -32,6 +38,7 @@ def _arguments() -> _Arguments:
     language = parser.add_mutually_exclusive_group()
     language.add_argument("--datalog", action="store_true")
     language.add_argument("--edn", action="store_true")
+    language.add_argument("--live", action="store_true")
     return parser
 
 
@@ -82,6 +89,8 @@ def _run(db: Database, text: str, given: argparse.Namespace) -> Any:
         return db.datalog(text, **dialect)
     if given.edn:
         return db.edn(text, **dialect)
+    if given.live:
+        return live(db, text.strip().removesuffix(";"))
     return db.sql(text, **dialect)
 
 

@@ -55,17 +55,25 @@ def is_compilable(program: Program) -> bool:
     return program.shards == 1 and program.depth == 0
 
 
-def form_of(operator: Operator, functions: Mapping[str, Function]) -> CompiledForm | Reason:
-    """The form of an operator where its node stands: none if its rows are ordered by what their words stand for."""
-    layouts = (operator.output, *operator.reads, *(port.layout for port in operator.inputs))
-    if any(layout.by_value for layout in layouts):
+def form_of(operator: Operator, functions: Mapping[str, Function], *, orders: bool) -> CompiledForm | Reason:
+    """The form of an operator where its node stands; ``orders`` says whether compiled code can compare values there.
+
+    It cannot in a loop, nor where a dictionary has to look elsewhere for values.
+    """
+    if is_by_value(operator) and not (orders and operator.orders_values):
         return "its rows are in the order of texts or other values of the dictionary"
     return operator.form_of(functions)
 
 
-def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int]) -> Code:
-    """The code of some stages; ``ledgers`` numbers the ledgers of the nodes that own a trace."""
-    writer = _Writer(program, ledgers)
+def is_by_value(operator: Operator) -> bool:
+    """Whether an operator takes or gives rows in the order of what their words stand for."""
+    layouts = (operator.output, *operator.reads, *(port.layout for port in operator.inputs))
+    return any(layout.by_value for layout in layouts)
+
+
+def compiled(program: Program, first: int, last: int, ledgers: Mapping[int, int], *, orders: bool) -> Code:
+    """The code of some stages; ``ledgers`` numbers the ledgers of the nodes that own a trace. See `form_of`."""
+    writer = _Writer(program, ledgers, orders=orders)
     for stage in program.stages[first : last + 1]:
         for node_id in (*stage.moves, *stage.nodes):
             writer.write(node_id)
@@ -81,17 +89,17 @@ def compiled_scope(scope: Program, ledgers: Mapping[int, int]) -> Code | Reason:
         return "there are other loops around it or in it"
     operators = [node.operator for node in scope.circuit if isinstance(node, Apply)]
     for operator in operators:
-        form = form_of(operator, scope.circuit.functions)
+        form = form_of(operator, scope.circuit.functions, orders=False)
         if isinstance(form, str) and (operator.reads or isinstance(operator, Arrange)):
             return f"{type(operator).__name__}: {form}"
         if isinstance(form, CompiledForm) and form.op not in fixpoint.NESTED:
             return f"{type(operator).__name__} has no instruction inside a loop"
-    return compiled(scope, 0, 0, ledgers)
+    return compiled(scope, 0, 0, ledgers, orders=False)
 
 
 class _Writer:
-    def __init__(self, program: Program, ledgers: Mapping[int, int]) -> None:
-        self._program, self._ledgers = program, ledgers
+    def __init__(self, program: Program, ledgers: Mapping[int, int], *, orders: bool) -> None:
+        self._program, self._ledgers, self._orders = program, ledgers, orders
         self._lines: list[list[int]] = []
         self._constants: list[int] = []
         self._tasks: list[Task | None] = []
@@ -121,7 +129,8 @@ class _Writer:
         self._tasks.append(Task(feedback, None, None, (input_,), (), False))
 
     def _write_operator(self, node_id: int, node: Apply) -> None:
-        form, task = form_of(node.operator, self._program.circuit.functions), Task.of(node_id, node)
+        form = form_of(node.operator, self._program.circuit.functions, orders=self._orders)
+        task = Task.of(node_id, node)
         inputs = task.inputs
         reads: Sequence[Read] = node.reads
         if isinstance(form, str):

@@ -97,6 +97,17 @@ class EntryArrays(NamedTuple):
         return self._replace(slots=slots)
 
 
+class Located(NamedTuple):
+    """Arrays of entries, and where they are: the address and the size of each of those that comparisons read."""
+
+    arrays: EntryArrays
+    words: Words
+
+    @classmethod
+    def of(cls, arrays: EntryArrays) -> Located:
+        return cls(arrays, np.array([[a.ctypes.data, a.size] for a in arrays[:-1]], np.int64).reshape(-1))
+
+
 def _longer(array: np.ndarray, used: int, size: int) -> np.ndarray:
     longer = np.empty(size, array.dtype)
     longer[:used] = array[:used]
@@ -122,6 +133,7 @@ class Dictionary:
         self._marked = Mark(0, 0)  # the last moment that was asked for
         self._losses = 0  # how often entries were forgotten since the last sweep
         self._recent = RecentValues()
+        self._located: Located | None = None
 
     def require(self, kind: int, codes: Words) -> None:
         """Load the entries of these codes, where the dictionary has them, before `arrays` is read."""
@@ -248,6 +260,14 @@ class Dictionary:
     def arrays(self) -> Arrays:
         """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
         return self._table[:-1]
+
+    @property
+    def located(self) -> Located:
+        """`arrays` for compiled code that is given an address: it must be kept as long as that reads it."""
+        located = self._located
+        if located is None or located.arrays is not self._table:
+            located = self._located = Located.of(self._table)
+        return located
 
     def compare(self, type_: Type, a: int, b: int) -> int:
         """-1, 0 or 1: two one-word codes of a type by the values they stand for."""

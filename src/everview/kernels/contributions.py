@@ -5,22 +5,30 @@ So rows are put in order of their groups, the digits of a group are added up in 
 digits that are not zero: the same entries, bit for bit.
 
 A **slot** is a line (kind, first word of the field, last word, word of NULL or `NO_NULL`, base): a quantity that is
-added up in the places from ``base`` on.
+added up in the places from ``base`` on. Of products, the last word is that of the other field.
+
+Counts and sums are part of the machine. Squares, products and bits, which few programs ask for, are compiled only
+where `add_up` is told that there may be some among the slots: by `ALL_KINDS` instead of `SUMS_ALONE`, tuples whose
+lengths are known when a kernel is compiled.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import overload
 
-from everview.kernels import exact_sum
+from everview.kernels import exact_sum, quotients
 from everview.kernels.exact_sum import fits, float_digits, integer_digits, wide_digits
 from everview.kernels.jit import inline
 from everview.kernels.rows import add, prefetch, unowned
 
 # Kinds of slots.
-COUNTED, TRUE, INTEGER, WIDE, FLOAT = range(5)
+COUNTED, TRUE, INTEGER, WIDE, FLOAT, INTEGER_SQUARE, WIDE_SQUARE, FLOAT_SQUARE, FLOAT_PRODUCT, BIT = range(10)
+BITS = 64
+SUMS_ALONE, ALL_KINDS = (), (True,)  # which kinds there may be
 NO_NULL = 1  # in place of NULL's first word, which is 0 or the least
 
+FLOAT_DIGITS = 3  # of one number
 AHEAD = 16  # rows that are asked for before they are read, where they are not read in order
 BLOCK = 256  # rows of a group that are gone through slot by slot, so that they stay in a processor's cache
 SMALL = 1 << 20  # weights below it, times digits, cannot leave 54 bits in a block
@@ -69,13 +77,89 @@ def _contribute(dense, m, order, start, end, slots, s):
 
 
 @inline
+def _digits_of(kind, m, row, first, last, buckets, digits):
+    """Write the digits of a number that are not zero, and their buckets; how many there are."""
+    count = 0
+    if kind == INTEGER_SQUARE:
+        for k, d in enumerate(integer_digits(m[row, last])):
+            buckets[count], digits[count] = k, d
+            count += 1 if d != 0 else 0
+    elif kind == WIDE_SQUARE:
+        for k, d in enumerate(wide_digits(m[row, first], m[row, last])):
+            buckets[count], digits[count] = k, d
+            count += 1 if d != 0 else 0
+    else:
+        base, low, middle, high = float_digits(m[row, first])
+        for k, d in enumerate((low, middle, high)):
+            buckets[count], digits[count] = base + k, d
+            count += 1 if d != 0 else 0
+    return count
+
+
+@inline
+def contribute_more(dense, m, order, start, end, slots, s):
+    """Add what the rows ``order[start:end]`` contribute to a slot of squares, products or bits."""
+    kind, first, last, null, place = slots[s, 0], slots[s, 1], slots[s, 2], slots[s, 3], slots[s, 4]
+    weight = m.shape[1] - 1
+    buckets, digits = np.empty(exact_sum.WIDE_BUCKETS + 1, np.int64), np.empty(exact_sum.WIDE_BUCKETS + 1, np.int64)
+    others, other_digits = np.empty(4, np.int64), np.empty(4, np.int64)
+    product = np.empty(quotients.MOST_DIGITS, np.int64)
+    for i in range(start, end):
+        row = order[i]
+        if null != NO_NULL and m[row, first] == null:
+            continue
+        if kind == BIT:
+            for b in range(BITS):
+                if (m[row, last] >> b) & 1 == 1:
+                    dense[place + b] = add(dense[place + b], m[row, weight])
+            continue
+        count, base, size = _digits_of(kind, m, row, first, last, buckets, digits), 0, 0
+        if kind == FLOAT_PRODUCT:
+            more = _digits_of(kind, m, row, last, last, others, other_digits)
+            if count > 0 and more > 0:
+                base, size = quotients.product_of(buckets, digits, 0, count, others, other_digits, 0, more, product)
+        elif count > 0:
+            base, size = quotients.square_of(buckets, digits, 0, count, product)
+        for k in range(size):
+            _put(dense, place + base + k, product[k], m[row, weight])
+
+
+def contribute_others(dense, m, order, start, end, slots, s, kinds):
+    """`contribute_more`, if there are such kinds of slots."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(contribute_others, inline="never")
+def _contribute_others(dense, m, order, start, end, slots, s, kinds):
+    if len(kinds) == 0:
+        return lambda dense, m, order, start, end, slots, s, kinds: None
+    return lambda dense, m, order, start, end, slots, s, kinds: contribute_more(dense, m, order, start, end, slots, s)
+
+
+@inline
 def places_of(kind):
     """The number of places of a slot of a kind."""
     if kind == FLOAT:
         return exact_sum.FLOAT_WIDTH
     if kind == WIDE:
         return exact_sum.WIDE_BUCKETS
+    if kind == INTEGER_SQUARE:
+        return quotients.INTEGER_SQUARES
+    if kind == WIDE_SQUARE:
+        return quotients.WIDE_SQUARES
+    if kind in (FLOAT_SQUARE, FLOAT_PRODUCT):
+        return quotients.FLOAT_SQUARES
+    if kind == BIT:
+        return BITS
     return exact_sum.INTEGER_BUCKETS if kind == INTEGER else 1
+
+
+@inline
+def entries_of(kind):
+    """The number of entries that a row makes at most in a slot of a kind."""
+    if kind == FLOAT:
+        return FLOAT_DIGITS
+    return quotients.FLOAT_DIGITS if kind in (FLOAT_SQUARE, FLOAT_PRODUCT) else places_of(kind)
 
 
 @inline
@@ -141,8 +225,11 @@ def count_groups(m, group, order, lo, hi):
 
 
 @inline
-def add_up(m, group, order, slots, dense, out, lo, hi):
-    """Write the entries of the groups of ``order[lo:hi]``; how many there are. ``dense`` is zero, and left so."""
+def add_up(m, group, order, slots, dense, out, lo, hi, kinds):
+    """Write the entries of the groups of ``order[lo:hi]``; how many there are. ``dense`` is zero, and left so.
+
+    ``kinds`` is `ALL_KINDS`, or `SUMS_ALONE` if all slots are counts and sums.
+    """
     at, width, start, weight = 0, group.size, lo, m.shape[1] - 1
     # Uncounted, because there is a call for each slot of each group.
     m, group, order, slots = unowned(m), unowned(group), unowned(order), unowned(slots)
@@ -156,7 +243,9 @@ def add_up(m, group, order, slots, dense, out, lo, hi):
             small &= -SMALL < m[order[end], weight] < SMALL
             end += 1
         for s in range(slots.shape[0]):
-            if small:
+            if slots[s, 0] > FLOAT:
+                contribute_others(dense, m, order, start, end, slots, s, kinds)
+            elif small:
                 _contribute_small(dense, m, order, start, end, slots, s)
             else:
                 _contribute(dense, m, order, start, end, slots, s)

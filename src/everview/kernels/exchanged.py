@@ -1,4 +1,4 @@
-"""What is exchanged when the results of some groups are computed anew, and most of them are what they were."""
+"""The change from the old results of some groups to the new ones, where most rows are the same in both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from everview.kernels.rows import compare, multiply
 
 @kernel(rows_out, rows, rows, i64)
 def exchanged(old, new, key):
-    """The rows of ``new`` less those of ``old``, but for those that a group has in both at its beginning or end.
+    """The rows of ``new``, and those of ``old`` with negated weights, without the rows that cancel at a group's ends.
 
-    Rows of a group, which the first ``key`` words tell, stand together, and groups in the same order in both.
+    A group is the rows with the same first ``key`` words. Its rows lie together, and groups have the same order in both
+    matrices. The rows with which a group begins in both, and those with which it ends in both, are left out.
     """
     n, m, width = old.shape[0], new.shape[0], old.shape[1]
     out = np.empty((n + m, width), np.int64)
@@ -43,7 +44,7 @@ def exchanged(old, new, key):
 
 @inline
 def _end_of_group(m, i, key):
-    """Where the group of row i ends."""
+    """The number of the row behind the last one of row i's group."""
     end = i + 1
     while end < m.shape[0] and compare(m, i, m, end, 0, key) == 0:
         end += 1

@@ -1,13 +1,17 @@
-"""The compiled fixed point: a recursive scope's rounds within one call, as long as little changes.
+"""The compiled fixed point: all rounds of a recursive scope in one call, as long as they change few rows.
 
-The code of a scope is the machine's, with the meanings that its instructions have at a nested time (see
-`everview.operators.nested`): entries of traces end in their iteration, a join's result belongs to the later of two
-times, and a group that changes now is looked at again at later times that have entries for it. What one time leaves
-for later ones waits in registers of its own, two a node: rows held, and groups to be woken.
+A scope is run by the instructions of `everview.kernels.machine`, which do here what their operators do at a nested
+time (see `everview.operators.nested`):
 
-A trace of the scope is two ledgers: the closed epochs, and what the open one has appended at earlier iterations. Both
-are read as one table. The call gives up when more has changed than it is meant for, or a weight grows large: what it
-has appended is dropped, and Python runs the rounds one by one.
+- an entry of a trace ends in the word of its iteration;
+- a row that a join makes of two entries belongs to the later of their iterations, and is *held* until then;
+- a group that changes now, and has entries of later iterations, is *woken* at these, to be looked at again.
+
+Held rows and groups to be woken wait in registers called ``left``: those of node n in ``2n`` and ``2n + 1``.
+
+A trace has two ledgers here: one of the closed epochs, and one of what the open epoch has appended at earlier
+iterations. Their batches are read as one table. The call gives up when it has appended more rows than it is meant for,
+or when a weight may leave 64 bits. Then what it has appended is dropped, and Python runs the rounds one by one.
 """
 
 from __future__ import annotations
@@ -63,10 +67,11 @@ NESTED = (
     *(JOIN_CHANGES, WEIGH, DISTINCT),
 )
 
-# How the registers inside are linked with those outside, as lines (kind, inside, other).
+# Links are lines (kind, register, other register): an import (inside, outside), a feedback (its node inside, the node
+# whose rows it repeats in the next iteration), or an export (inside, outside).
 IMPORT, FEEDBACK, EXPORT = range(3)
 
-# The words of the state.
+# The words of the state: the iteration and the instruction to go on with, limits, and the rows appended so far.
 ITERATION, AT, MOST_ROWS, MOST_ROUNDS, GROWN = range(5)
 STATE = 5
 
@@ -75,9 +80,10 @@ DONE, GIVEN_UP = -1, -2
 
 @inline
 def _seen(ledger, open_, inside, after, now):
-    """The batches of a trace up to now: closed epochs, what the open one has appended, and the rows of a register.
+    """The batches of a trace: of closed epochs, of the open one, and the rows of register ``after``, if not `NONE`.
 
-    Those are there with their time, in a register of their own, which is the last one or the one before.
+    The rows of the register get the word of their time for that. They are kept in one of the last two registers, two
+    because a join may read two traces.
     """
     table, count = levels.table_of(ledger), ledger[levels.ALL]
     ledger[levels.ASKED] = 1
@@ -87,7 +93,7 @@ def _seen(ledger, open_, inside, after, now):
         count += 1
     if after != NONE and inside[after, register.ROWS] > 0:
         spare = inside.shape[0] - 1
-        if inside[spare, register.ROWS] > 0:  # one join reads two traces
+        if inside[spare, register.ROWS] > 0:
             spare -= 1
         register.put(inside, spare, stamped(register.shown(inside, after), now))
         table[count, 0], table[count, 1] = inside[spare, register.ADDRESS], inside[spare, register.ROWS]
@@ -98,7 +104,7 @@ def _seen(ledger, open_, inside, after, now):
 
 @inline
 def _due(left, r, now):
-    """What was left for now in a register, which keeps the rest; times come before the weights."""
+    """Take from a register of ``left`` the rows that are due now. Their times are the words before the weights."""
     width = left[r, register.COLUMNS]
     if left[r, register.ROWS] == 0:
         return np.empty((0, max(width - 1, 0)), np.int64)
@@ -111,7 +117,7 @@ def _due(left, r, now):
 
 @inline
 def _leave(left, r, m):
-    """Leave rows for later times."""
+    """Add rows with later times to a register of ``left``."""
     if m.shape[0] == 0:
         return
     if left[r, register.ROWS] > 0:
@@ -122,7 +128,7 @@ def _leave(left, r, m):
 
 @inline
 def _next(left, iteration):
-    """The least later iteration for which something was left, or -1."""
+    """The next iteration for which rows or groups wait in ``left``, or -1."""
     least = -1
     for r in range(left.shape[0]):
         if left[r, register.ROWS] == 0:
@@ -137,7 +143,7 @@ def _next(left, iteration):
 
 @inline
 def _join(line, constants, inside, ledgers, opens, now):
-    """The results of a join at a nested time, each with the time it belongs to."""
+    """The rows of a join that changes of now make, each with the time at which it belongs into the result."""
     trace, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
     left, key = register.shown(inside, line[LEFT]), line[X]
     columns = trace[levels.COLUMNS]
@@ -165,7 +171,7 @@ def _groups(delta, woken, key):
 
 @inline
 def _distinct(line, inside, ledgers, opens, left, woken, now):
-    """The change of presence of the groups that change or are woken; those to be woken later are left."""
+    """How the presence of the rows that change or are woken now changes; which to wake later is noted in ``left``."""
     trace, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
     columns = trace[levels.COLUMNS]
     key = columns - 2
@@ -178,7 +184,7 @@ def _distinct(line, inside, ledgers, opens, left, woken, now):
 
 @inline
 def _instruct(line, constants, inside, ledgers, opens, left, now):
-    """Run one instruction at a nested time; False if a row has no result."""
+    """Run one instruction at a nested time; False if a row has no result, as of a division by zero."""
     op, out = line[OP], line[OUT]
     held, woken = _due(left, 2 * out, now), _due(left, 2 * out + 1, now)
     if woken.shape[0] == 0 and is_idle(line, constants, inside):
@@ -213,7 +219,7 @@ def _instruct(line, constants, inside, ledgers, opens, left, now):
 
 @inline
 def _append(code, inside, ledgers, opens, state, now):
-    """Append what the arranged streams have at this time to the open epoch; False if that is too much."""
+    """Append the rows that arranged streams have now to the open epoch's traces; False if that is too much."""
     for pc in range(code.shape[0]):
         line = code[pc]
         if line[OP] != ARRANGE or inside[line[OUT], register.ROWS] == 0:
@@ -233,7 +239,7 @@ def _append(code, inside, ledgers, opens, state, now):
 
 @inline
 def _export(links, inside, outside):
-    """Add what leaves the scope at this time to what has left it."""
+    """Add the rows that the scope's outputs have now to the registers outside."""
     for k in range(links.shape[0]):
         r, other = links[k, 1], links[k, 2]
         if links[k, 0] != EXPORT or inside[r, register.ROWS] == 0:
@@ -247,7 +253,7 @@ def _export(links, inside, outside):
 
 @inline
 def _feed_back(links, inside, back):
-    """Clear the registers inside, but for what comes back in the next iteration; how many rows that is."""
+    """Clear all registers inside, then fill those of feedbacks for the next iteration; how many rows are fed back."""
     fed = 0
     for k in range(links.shape[0]):
         r = links[k, 2]
@@ -269,9 +275,9 @@ def _feed_back(links, inside, back):
 
 @kernel(i64, rows, words, rows, rows_out, rows_out, rows_out, rows_out, words, words, words_out)
 def run(code, constants, links, inside, outside, left, back, ledgers, opens, state):
-    """Run a scope to its fixed point; or return the number of an instruction that is Python's, or `GIVEN_UP`.
+    """Run a scope to its fixed point; returns `DONE`, `GIVEN_UP`, or the number of an instruction for Python to run.
 
-    The state says where to begin; imports are in the registers inside already.
+    The state says at which iteration and instruction to begin. The rows of imports are in the registers inside already.
     """
     now = np.empty(1, np.int64)
     while True:
@@ -299,9 +305,9 @@ def run(code, constants, links, inside, outside, left, back, ledgers, opens, sta
 
 @kernel(boolean, words, words)
 def publish(ledgers, opens):
-    """Let what the open epoch has appended be past; whether levels are full.
+    """Move the open epoch's entries to the traces of the closed ones; whether levels of one are full.
 
-    What has been entered is not entered again by a second call.
+    A second call does not move them again.
     """
     full = False
     for t in range(opens.size):
@@ -315,6 +321,6 @@ def publish(ledgers, opens):
 
 @kernel(void, words)
 def abandon(opens):
-    """Forget what the open epoch has appended."""
+    """Drop the open epoch's entries."""
     for t in range(opens.size):
         levels.give_up(levels.ledger_at(opens[t]))

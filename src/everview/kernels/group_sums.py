@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from everview.kernels.contributions import add_up, count_groups
+from everview.kernels.contributions import ALL_KINDS, add_up, count_groups
 from everview.kernels.jit import i64, kernel, rows, rows_out, words, words_out
 from everview.kernels.large import PART, Matrix, Words, between_groups, sort_order, space
 from everview.kernels.merge import merge
@@ -23,7 +23,7 @@ def _count_groups(m, group, order, lo, hi):
 
 @kernel(i64, rows, words, words, rows, words_out, rows_out, i64, i64)
 def _add_up(m, group, order, slots, dense, out, lo, hi):
-    return add_up(m, group, order, slots, dense, out, lo, hi)
+    return add_up(m, group, order, slots, dense, out, lo, hi, ALL_KINDS)
 
 
 def group_sums(delta: Matrix, group: Words, slots: Matrix, places: int, entries: int) -> Matrix:

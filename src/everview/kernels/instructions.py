@@ -14,14 +14,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from everview.kernels import levels
 from everview.kernels import registers as register
 from everview.kernels.jit import i64, inline, kernel, rows_out, words
-from everview.kernels.rows import SIEVE
+from everview.kernels.ordering import ordering_with
+from everview.kernels.rows import SIEVE, as_pointer
 
 # The words of an instruction: constants START to END are the operator's, then come the traces, from FROM on the inputs.
 OP, OUT, LEFT, RIGHT, TRACE, TRACE_AFTER, OTHER, OTHER_AFTER, START, END, FROM, TO, X, Y, Z, ROUTINE = range(16)
@@ -106,6 +107,19 @@ def table_of(ledger, registers, after):
         table[count, SIEVE] = 0
         count += 1
     return table[:count]
+
+
+@inline
+def dictionary_of(registers):
+    """The address of the words that say where the dictionary's arrays are: the last register's, which has no rows."""
+    return registers[registers.shape[0] - 1, register.ADDRESS]
+
+
+@inline
+def ordering_of(ledger, registers):
+    """The ordering (see `everview.kernels.ordering`) of a trace that is ordered by value."""
+    order = carray(as_pointer(ledger[levels.ORDER]), (ledger[levels.COLUMNS] - 1, 2))
+    return ordering_with(order, dictionary_of(registers))
 
 
 @inline

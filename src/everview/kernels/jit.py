@@ -1,11 +1,13 @@
-"""How every kernel is compiled: eagerly, without the GIL, cached on disk, with read-only array arguments.
+"""Kernels: Python functions that Numba compiles to machine code, once for a machine, and that run without the GIL.
 
-Explicit signatures matter: an array mapped from a file is read-only and one fresh from NumPy is not, and
-inferred signatures would compile each kernel once per combination. A read-only parameter accepts both.
+A kernel is declared with the types of its result and of its parameters, and is compiled, or loaded from the cache on
+disk, when it is first called. Types are declared, not inferred, because arrays mapped from files are read-only and
+arrays of NumPy are not: Numba would compile a kernel anew for every combination. A parameter that is declared read-only
+takes both.
 
-The compiler is not made to be interrupted: an exception of a signal handler in the middle of it may end the process,
-or leave code that is half loaded. Handlers run in the main thread only, so kernels are compiled and loaded in another,
-and whoever needs one waits. An exception that comes while it waits, or while a kernel runs, is raised as it is.
+Signal handlers, such as that of Ctrl-C, run in the main thread and may raise at any moment. In the middle of compiling
+that could end the process or leave code half loaded. So kernels are compiled and loaded in a thread of their own, for
+which the caller waits. An exception that a handler raises during the wait, or while a kernel runs, reaches the caller.
 """
 
 from __future__ import annotations
@@ -65,17 +67,18 @@ def pair(*members: Any) -> Any:
 
 
 class CompiledKernel:
-    """A function compiled for one signature when it is first called: machine code is loaded only if it is used."""
+    """A kernel: a function that is compiled for one signature, or loaded from the cache, when it is first called."""
 
     def __init__(self, function: Callable[..., Any], result: Any, parameters: tuple[Any, ...] = ()) -> None:
         self.__wrapped__ = function
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self._types = result, parameters
-        self._loading: Any = None  # while its own body is compiled, which may call it
+        self._loading: Any = None  # the dispatcher while the kernel is being compiled: a recursive body refers to it
         self._call: Callable[..., Any] = self._first
-        # The machine code, once it is loaded, for calls at every tick. Nothing looks at the arguments: their types, and
-        # that arrays are contiguous, must be known. An error is to be looked at by `cause_of`.
+        # The entry of the machine code, once it is loaded; the kernel itself until then. It is for calls of every tick:
+        # no argument is checked, so the caller must pass the declared types and contiguous arrays, and must pass a
+        # `SystemError` through `cause_of`.
         self.direct: Callable[..., Any] = self
 
     def __call__(self, *arguments: Any) -> Any:
@@ -89,20 +92,20 @@ class CompiledKernel:
 
     @property
     def dispatcher(self) -> Any:
-        """The compiled function."""
+        """Numba's compiled function, which other kernels are compiled with; compiled or loaded now, if it was not."""
         if self._call == self._first:
             _undisturbed(self._load)
         return self._call if self._loading is None else self._loading
 
     @property
     def address(self) -> int:
-        """Where its machine code is in this process, for kernels that call it by that."""
+        """The address of the machine code in this process, for compiled code that calls the kernel by its address."""
         (compiled,) = self.dispatcher.overloads.values()
         return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether its machine code is loaded or on the disk; else a call compiles it first."""
+        """Whether machine code is loaded or in the cache; if not, the first call has to compile."""
         if self._call != self._first:
             return True
         file: Any = getattr(self._prepared._cache, "_cache_file", None)
@@ -110,7 +113,7 @@ class CompiledKernel:
 
     @cached_property
     def _prepared(self) -> Any:
-        """The function as Numba has it, without machine code yet."""
+        """Numba's dispatcher for the function, before any machine code is compiled or loaded."""
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
         _load_plainly(compiled, self.__name__)
         _stamp(compiled, self.__wrapped__.__module__)
@@ -135,9 +138,10 @@ class CompiledKernel:
 
 
 def cause_of(error: SystemError) -> BaseException:
-    """The exception of a signal handler that raised while a kernel ran, or else the error itself.
+    """The exception that a signal handler raised while a kernel ran; the error itself if there was none.
 
-    CPython wraps the exception, because there is a result, too; and once more if the kernel was raising its own.
+    CPython raises `SystemError` in its place, because a call has returned a result although an exception is set; twice
+    nested, if the kernel was raising an exception of its own.
     """
     cause: BaseException = error
     while isinstance(cause, SystemError) and cause.__cause__ is not None:
@@ -146,16 +150,16 @@ def cause_of(error: SystemError) -> BaseException:
 
 
 def made_of(kernel: Callable[..., Any]) -> CompiledKernel:
-    """A kernel as what it is, for those who call its ``direct``."""
+    """The `CompiledKernel` of a function declared with `kernel`, which the type checker takes for a plain function."""
     assert isinstance(kernel, CompiledKernel), "made by `kernel`"
     return kernel
 
 
 def _load_plainly(compiled: Any, name: str) -> None:
-    """Load cached machine code without importing the compiler; report to `progress` what is not cached.
+    """Make a dispatcher load cached machine code without importing the compiler, and report misses to `progress`.
 
-    Numba first imports and registers all that it can compile, which takes longer than anything else of a start. The
-    compiler does that by itself, should it be needed.
+    Before it looks into the cache, Numba imports and registers everything that it can compile: the longest part of a
+    program's start. Code from the cache does without; if there is none, the compiler imports what it needs.
     """
     cache = compiled._cache
     plain = hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors")
@@ -176,9 +180,9 @@ def _load_plainly(compiled: Any, name: str) -> None:
 
 
 def _stamp(compiled: Any, module: str) -> None:
-    """Use cached machine code only if none of the source files that it was compiled from has changed.
+    """Make cached machine code valid only while all source files that it was compiled from are unchanged.
 
-    Numba looks at the file of the function alone; but kernels call helpers and kernels of other modules.
+    Numba compares only the file of the function itself, but its machine code contains helpers of other modules.
     """
     file: Any = getattr(compiled._cache, "_cache_file", None)
     if module.startswith(PACKAGE) and hasattr(file, "_source_stamp"):
@@ -199,7 +203,7 @@ def modules_of(module: str) -> frozenset[str]:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    """The modules of kernels that one imports."""
+    """The modules of kernels that a module imports directly, read off its source."""
     text = _path(module).read_text(encoding="utf-8")
     found = [f"{PACKAGE}.{name}" for name in re.findall(rf"^from {PACKAGE}\.(\w+) import", text, re.MULTILINE)]
     for names in re.findall(rf"^from {PACKAGE} import (\([^)]+\)|.+)$", text, re.MULTILINE):
@@ -218,7 +222,7 @@ def _path(module: str) -> Path:
 
 
 class _Loader:
-    """Who loads a kernel now: one thread at a time, and never the main thread."""
+    """Runs the loading of kernels, in one thread at a time, and remembers which thread that is."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -243,8 +247,8 @@ _loader = _Loader()
 
 
 def _undisturbed(load: Callable[[], None]) -> None:
-    """Call a function in a thread without signal handlers, wait for its end, and raise its exception here."""
-    if _loader.thread == get_ident():  # a kernel that another one calls
+    """Load a kernel where no signal handler runs, in another thread than the main one; raise its exception here."""
+    if _loader.thread == get_ident():  # a kernel is being loaded, and this is one that it calls
         load()
         return
     raised: list[BaseException] = []
@@ -259,7 +263,7 @@ def _undisturbed(load: Callable[[], None]) -> None:
 
 
 class KernelHelper:
-    """A function that is compiled with the kernels that call it; nothing of it is made until one of them is."""
+    """A function that only kernels call: it is compiled as part of each of them, and never by itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__wrapped__ = function
@@ -276,9 +280,9 @@ class KernelHelper:
 
 
 class PastedHelper(KernelHelper):
-    """A helper whose text becomes part of its callers' before they are compiled: there is no call of it."""
+    """A helper whose body Numba copies into its callers before it compiles them, so that no call is left."""
 
-    targetoptions: ClassVar = {"inline": "always"}  # by this the compiler knows
+    targetoptions: ClassVar = {"inline": "always"}  # tells Numba to do so
 
     @property
     def py_func(self) -> Callable[..., Any]:
@@ -288,7 +292,7 @@ class PastedHelper(KernelHelper):
 @typeof_impl.register(CompiledKernel)
 @typeof_impl.register(KernelHelper)
 def _typeof_kernel(found: CompiledKernel | KernelHelper, context: Any) -> Any:
-    """A kernel or helper that another kernel calls."""
+    """The type that Numba gives to a kernel or helper inside another kernel: a function that it can call."""
     return types.Dispatcher(found.dispatcher)
 
 
@@ -302,13 +306,13 @@ def kernel(result: Any, *parameters: Any) -> Callable[[F], F]:
 
 
 def inline(function: F) -> F:
-    """A helper that only kernels call; compiled into each of them."""
+    """Declare a helper that only kernels call."""
     return cast(F, KernelHelper(function))
 
 
 def pasted(function: F) -> F:
-    """A helper for the innermost loops, where counting who holds the arrays that are passed takes longer than the work.
+    """Declare a helper for innermost loops, where a call, since it counts references to arrays, is too slow.
 
-    Its arrays should be `everview.kernels.rows.unowned`, which are not counted at all.
+    Its arrays should be `everview.kernels.rows.unowned`, whose references are not counted.
     """
     return cast(F, PastedHelper(function))

@@ -22,9 +22,10 @@ from everview.kernels.ordering import by_values
 from everview.kernels.rows import LINE, SIEVE, as_pointer
 from everview.kernels.sieve import enter_rows
 
-# ``NEWER`` is the address of the sieve of what is entered, or 0; ``ASKED`` is 1 once keys have been looked up.
-SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT, NEWER, ASKED = range(11)
-HEAD = 11
+# ``NEWER`` is the address of the sieve of what is entered, or 0; ``ASKED`` is 1 once keys have been looked up;
+# ``ORDER`` is, if rows are ordered by value, the address of (kind, mode) of each word (see `ordering`), or 0.
+SLOTS, ALL, COLUMNS, VERSION, GENERATION, ROWS, LAST, REACH, LIMIT, NEWER, ASKED, ORDER = range(12)
+HEAD = 12
 MOST = 96  # batches of a spine
 OWNERS = HEAD + LINE * (MOST + 1)  # one line more than batches: for the change of the open epoch
 LEDGER = OWNERS + MOST
@@ -33,10 +34,11 @@ RATIO = 2
 FULL = 2048  # rows in levels; from then on they are a batch of the spine
 
 
-def new_ledger(columns: int) -> NDArray[np.int64]:
-    """The ledger of a spine without batches."""
+def new_ledger(columns: int, order: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The ledger of a spine without batches; whoever has it keeps the ``order``, if it has one, as long."""
     ledger = np.zeros(LEDGER, np.int64)
     ledger[COLUMNS], ledger[LIMIT] = columns, FULL
+    ledger[ORDER] = 0 if order is None else order.ctypes.data
     return ledger
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from everview.kernels import levels, sums
 from everview.kernels import registers as register
+from everview.kernels.contributions import SUMS_ALONE
 from everview.kernels.crossings import crossings
-from everview.kernels.ends import first_rows, last_rows
 from everview.kernels.instructions import (
     ADD,
     AGGREGATE,
@@ -63,18 +63,19 @@ from everview.kernels.instructions import (
     call_routine,
     is_idle,
     lines_of,
+    ordering_of,
     table_of,
 )
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words, words_out
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merged
 from everview.kernels.presence import where_positive
-from everview.kernels.probe import join, keys, weights
+from everview.kernels.probe import join, weights
 from everview.kernels.reshape import reshape
 from everview.kernels.rows import batch, unowned
 from everview.kernels.sort import arrange, is_batch
 from everview.kernels.sums import weigh
-from everview.kernels.top import first_rows_change
+from everview.kernels.top import top
 from everview.kernels.weights import largest_weight
 from everview.kernels.words import word_rows
 
@@ -171,52 +172,6 @@ def _join_both(line, constants, registers, trace, other):
         return of_right
     of_left = join(left, table_of(other, registers, line[OTHER_AFTER]), other[levels.COLUMNS], key, by_left)
     return both(of_left, of_right)
-
-
-@inline
-def _top(line, constants, registers, trace):
-    delta = register.shown(registers, line[LEFT])
-    groups = keys(delta, line[X])
-    table = table_of(trace, registers, line[LEFT])
-    changed = first_rows_change(groups, table, trace[levels.COLUMNS], line[X], line[Y], line[Z])
-    if line[START] == line[END]:
-        return changed
-    return reshape(changed, lines_of(constants, line[START], line[END], 2))
-
-
-@inline
-def _aggregate(line, constants, registers, ledgers):
-    """The change of the results of the groups that changes touch, not consolidated; False if one is out of range.
-
-    The inputs are entries and then rows in some orders; each has a trace, too.
-    """
-    inputs, reads = constants[line[FROM] : line[TO]], lines_of(constants, line[END], line[FROM], 2)
-    calls = lines_of(constants, line[START], line[END], 9)
-    key, places, width = line[X], line[Y], line[Z]
-    groups = np.empty((0, key + 1), np.int64)
-    for i in range(inputs.size):
-        groups = sums.add_groups(groups, register.shown(registers, inputs[i]), key)
-    trace = levels.ledger_at(ledgers[reads[0, 0]])
-    delta, table = register.shown(registers, inputs[0]), table_of(trace, registers, NONE)
-    dense = sums.states_of(groups, delta, table, trace[levels.COLUMNS], key, places)
-    numbers = sums.there(dense)
-    dense, out = sums.chosen(dense, numbers), sums.begun(groups, numbers, key, width)
-    for c in range(calls.shape[0]):
-        call = calls[c]
-        if call[0] < sums.LEAST_OF:
-            if not sums.finish(out, dense, call):
-                return False
-            continue
-        ordered = levels.ledger_at(ledgers[reads[call[3], 0]])
-        for state in range(2):
-            table = table_of(ordered, registers, inputs[call[3]] if state == 1 else NONE)
-            if call[0] == sums.LEAST_OF:
-                ends = first_rows(groups, table, ordered[levels.COLUMNS], key, 0, 1, NO_BOUND)
-            else:
-                ends = last_rows(groups, table, ordered[levels.COLUMNS], key, NO_BOUND)
-            sums.put_ends(out, numbers, ends, groups, state * groups.shape[0], key, call)
-    register.put(registers, line[OUT], out)
-    return True
 
 
 @inline
@@ -348,9 +303,9 @@ def _run(code, constants, registers, ledgers, staged, counts, status, pc):
             before = weights(delta, table, trace[levels.COLUMNS], delta.shape[1] - 1, NO_BOUND)
             register.put(registers, out, crossings(delta, before))
         elif op == TOP:
-            register.put(registers, out, _top(line, constants, registers, trace))
+            register.put(registers, out, top(line, constants, registers, trace, ()))
         elif op == AGGREGATE:
-            if not _aggregate(line, constants, registers, ledgers):
+            if not sums.aggregate(line, constants, registers, ledgers, SUMS_ALONE):
                 return pc
         elif op == CONSOLIDATE:
             delta = register.shown(registers, line[LEFT])
@@ -385,7 +340,11 @@ def _publish(ledgers, staged, registers):
         if staged[t] == 0:
             continue
         ledger = levels.ledger_at(ledgers[t])
-        levels.enter_batch(ledger, register.owned_or_copied(registers, staged[t] - 1), ())
+        waiting = register.owned_or_copied(registers, staged[t] - 1)
+        if ledger[levels.ORDER] == 0:
+            levels.enter_batch(ledger, waiting, ())
+        else:
+            levels.enter_batch(ledger, waiting, ordering_of(ledger, registers))
         staged[t] = 0
         full |= levels.is_full(ledger)
     register.clear(registers)

@@ -8,11 +8,13 @@ other end. Which of the two is meant is known when a kernel is compiled.
 
 from __future__ import annotations
 
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import overload
 
 from everview.kernels.dictionary import NULL_WORD
 from everview.kernels.dictionary import compare as compare_values
 from everview.kernels.jit import inline, octets, offsets32, rows, words
+from everview.kernels.pointers import int32_at, int64_at, uint8_at
 from everview.kernels.rows import compare
 
 by_words = ()
@@ -31,6 +33,21 @@ def _plain_first(key, width, ordering):
 
 
 by_values = (rows, offsets32, words, words, words, octets)
+ARRAYS = 10  # words that say where the dictionary's five arrays are: the address and the size of each
+
+
+@inline
+def ordering_with(order, dictionary):
+    """The ordering by ``order``, over a dictionary of which an address says where its arrays are."""
+    where = carray(int64_at(dictionary), ARRAYS)
+    return (
+        order,
+        carray(int32_at(where[0]), where[1]),
+        carray(int64_at(where[2]), where[3]),
+        carray(int64_at(where[4]), where[5]),
+        carray(int64_at(where[6]), where[7]),
+        carray(uint8_at(where[8]), where[9]),
+    )
 
 
 @inline

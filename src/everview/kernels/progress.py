@@ -1,6 +1,6 @@
-"""Progress on a terminal while kernels are compiled, which a first use on a machine has to wait for.
+"""Progress on a terminal while kernels are compiled, which takes a while when Everview is first used on a machine.
 
-Nothing is shown before it has taken two seconds, nor where no one looks: when the errors of a program go to a file.
+Nothing is shown during the first two seconds of waiting, nor when standard error is not a terminal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ EVERY: Final = 0.1  # seconds between two looks at what is being compiled
 
 
 def is_watched() -> bool:
-    """Whether the errors of this program go to a terminal."""
+    """Whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 class CompilingProgress:
-    """What this process has compiled so far, and how long it has waited for that.
+    """How many kernels this process has begun to compile, and how long it has waited for them.
 
     >>> progress = CompilingProgress()
     >>> progress.begin("merge_some")
@@ -30,14 +30,14 @@ class CompilingProgress:
     """
 
     def __init__(self) -> None:
-        self.about = ABOUT  # how many are to be compiled
+        self.about = ABOUT  # how many kernels are expected to be compiled
         self.is_shown = True
         self._begun = 0
         self._name = ""
         self._waited = 0.0  # seconds
 
     def begin(self, name: str) -> None:
-        """Note that a kernel was not found on the disk, and is compiled next."""
+        """Count a kernel that is not in the cache on disk, and is compiled from now on."""
         self._begun += 1
         self._name = name
 
@@ -47,7 +47,7 @@ class CompilingProgress:
         return f"compiling kernels for this machine, once: {self._begun} of about {about} ({self._name})"
 
     def wait_for(self, loading: Thread) -> None:
-        """Wait for the end of a thread that loads a kernel; if it compiles for long, show that meanwhile."""
+        """Wait until a thread has loaded a kernel; show progress if it has to compile, and that takes long."""
         began, before = monotonic(), self._begun
         try:
             loading.join(max(PATIENCE - self._waited, EVERY))

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from everview.kernels import levels
+from everview.kernels import registers as register
 from everview.kernels.ends import begin_all, line_up
 from everview.kernels.gallop import past
+from everview.kernels.instructions import END, LEFT, START, X, Y, Z, lines_of, table_of
 from everview.kernels.jit import i64, inline, kernel, rows, rows_out
 from everview.kernels.ordering import by_values, plain_first
+from everview.kernels.probe import keys
+from everview.kernels.reshape import reshape
 from everview.kernels.rows import add, batch, compare
 
 
@@ -92,3 +97,17 @@ def first_rows_change(groups, table, columns, key, skip, limit):
 def first_rows_change_by_value(groups, table, columns, key, skip, limit, order, slots, codes, kinds, bounds, arena):
     """`first_rows_change` of a spine that is ordered by value."""
     return _change(groups, table, columns, key, skip, limit, (order, slots, codes, kinds, bounds, arena))
+
+
+@inline
+def top(line, constants, registers, trace, ordering):
+    """The instruction: the change of the first rows of the groups that a register's rows touch.
+
+    The constants say how words that were turned around for the order are turned back; none, if none were.
+    """
+    delta = register.shown(registers, line[LEFT])
+    groups, table = keys(delta, line[X]), table_of(trace, registers, line[LEFT])
+    changed = _change(groups, table, trace[levels.COLUMNS], line[X], line[Y], line[Z], ordering)
+    if line[START] == line[END]:
+        return changed
+    return reshape(changed, lines_of(constants, line[START], line[END], 2))

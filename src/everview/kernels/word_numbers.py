@@ -1,4 +1,9 @@
-"""Instructions on numbers that word expressions have, a block of rows at a time; see `everview.kernels.word_code`."""
+"""Arithmetic of compiled expressions on blocks of rows: integers, floats, conversions, wide decimals and dates.
+
+Each kernel runs one instruction of `everview.kernels.word_code` over the ``n`` rows of a block; see
+`everview.kernels.words` for slots and states. A result outside of the instruction's limits gets the state that the code
+names: `FAILED`, or NULL for functions such as ``try_add``.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +66,13 @@ EXACT = np.int64(2**53)  # up to here every integer is a float
 
 @inline
 def number(code):
-    """The float of a word."""
+    """The float that a word stands for."""
     return float_of_bits(flip(code))
 
 
 @inline
 def code_of(value):
-    """The word of a float: one NaN, one zero."""
+    """The word that stands for a float; all NaNs have the same one, and so have both zeros."""
     if value != value:
         return NAN_CODE
     return np.int64(0) if value == 0.0 else flip(bits_of_float(value))
@@ -75,7 +80,7 @@ def code_of(value):
 
 @inline
 def met(slots, a, b, i):
-    """The state of a result of two values."""
+    """The state of a result of two operands: failed if one is, else NULL if one is, else known."""
     s, t = slots[a, i], slots[b, i]
     return FAILED if (s | t) & FAILED else s & t
 
@@ -85,7 +90,7 @@ def met(slots, a, b, i):
 
 @inline
 def _toward_zero(x, y):
-    """The quotient cut off, and the remainder with the sign of the dividend; not for the least integer and -1."""
+    """Quotient and remainder of a division that rounds toward zero. The least integer over -1 is not allowed."""
     floor = x // y
     rest = x - floor * y
     if rest != 0 and (rest < 0) != (x < 0):
@@ -95,7 +100,7 @@ def _toward_zero(x, y):
 
 @inline
 def _integer(operation, x, y, bits):
-    """The result of two integers, and whether there is none."""
+    """The result of an operation on two integers, and whether it has none, as a division by zero."""
     if operation == BIT_AND:
         return x & y, False
     if operation == BIT_OR:
@@ -135,7 +140,7 @@ def _integer(operation, x, y, bits):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def integers(n, code, at, constants, slots):
-    """Quotients, remainders and bits of integers within limits; of shifts, the limits are the number of bits."""
+    """Quotients, remainders, bitwise operations and shifts of integers. A shift has bits in place of limits."""
     operation, target, a, b = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3]
     failure, bits = code[at + 5], np.int64(64)
     least, greatest = LEAST, GREATEST
@@ -174,7 +179,7 @@ def _float(operation, x, y):
 
 @kernel(i64, i64, words, i64, rows_out)
 def floats(n, code, at, slots):
-    """Arithmetic of floats; that of FLOAT is rounded once more, which gives what single precision gives."""
+    """Arithmetic of DOUBLE and FLOAT. A FLOAT is computed as a DOUBLE and rounded, which gives the nearest FLOAT."""
     operation, target, a, b = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3]
     single, failure = code[at + 4], code[at + 5]
     divides = operation in (DIVIDE_FLOATS, MODULO_FLOATS)
@@ -194,9 +199,9 @@ def floats(n, code, at, slots):
 
 @inline
 def _whole(value, least, greatest):
-    """A float without digits after the point as an integer, and whether it is outside the limits.
+    """The integer of a float that is whole, and whether it is outside the limits.
 
-    The float next to the greatest BIGINT is one more than it, and stands for it.
+    2^63 is taken for the greatest BIGINT, which is 2^63 - 1: no float is nearer to it.
     """
     if value == 2.0**63 and greatest == GREATEST:
         return GREATEST, False
@@ -208,9 +213,10 @@ def _whole(value, least, greatest):
 
 @inline
 def _scaled(value, unit, limit):
-    """A float times a power of ten, halves away from zero, and whether the result is unclear or too large.
+    """A float times a power of ten, rounded with halves away from zero; whether that is uncertain; whether too large.
 
-    A float stands for the shortest decimal that reads back as that float, which matters near a half only.
+    A float is converted as the shortest decimal that reads back as the same float. Close to a half that may round
+    otherwise than the product of floats does: then the result is uncertain, and left to exact arithmetic.
     """
     large = value * unit
     size = abs(large)
@@ -224,7 +230,7 @@ def _scaled(value, unit, limit):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def convert(n, code, at, constants, slots):
-    """Integers and scaled integers to floats, and back."""
+    """Conversions between integers, or decimals as scaled integers, and floats."""
     operation, target, a, given = code[at], 2 * code[at + 1], 2 * code[at + 2], code[at + 3]
     least, greatest, failure = LEAST, GREATEST, code[at + 5]
     if operation in (FROM_FLOAT, FLOAT_TO_SCALED):
@@ -263,7 +269,7 @@ def convert(n, code, at, constants, slots):
 
 @inline
 def _rounded_quotient(h, w, k, v):
-    """A quotient with halves away from zero."""
+    """The quotient of two wide integers, rounded with halves away from zero."""
     x, y, negative = magnitude(h, w)
     p, q, other = magnitude(k, v)
     high, low, rest_high, rest_low = quotient(x, y, p, q)
@@ -275,6 +281,7 @@ def _rounded_quotient(h, w, k, v):
 
 @inline
 def _cut_quotient(h, w, k, v):
+    """The quotient of two wide integers, rounded toward zero."""
     x, y, negative = magnitude(h, w)
     p, q, other = magnitude(k, v)
     high, low, _, _ = quotient(x, y, p, q)
@@ -283,7 +290,7 @@ def _cut_quotient(h, w, k, v):
 
 @inline
 def _wide(operation, h, w, k, v):
-    """The result of two wide integers, and whether there is none, or none that fits."""
+    """The two words of the result of an operation on wide integers, and whether it has none or may not fit."""
     if operation == ADD_WIDE:
         high, low = wide_sum(h, w, k, v)
         return high, low, False
@@ -301,7 +308,7 @@ def _wide(operation, h, w, k, v):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def wide_decimals(n, code, at, constants, slots):
-    """Arithmetic of DECIMALs of two words, below a limit of two words; and from one word to two and back."""
+    """Arithmetic of DECIMALs of two words, whose limit has two words, too; and conversions from one word and to one."""
     operation, target, a, b = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3]
     place, failure = code[at + 4], code[at + 5]
     for i in range(n):
@@ -331,7 +338,7 @@ def wide_decimals(n, code, at, constants, slots):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def calendar(n, code, at, constants, slots):
-    """Parts of dates, ends of their months and the like, and months added to them within limits."""
+    """Functions of dates: a part such as the year, the end of a period such as the month, and months added."""
     operation, target, a, given = code[at], 2 * code[at + 1], 2 * code[at + 2], code[at + 3]
     least, greatest, failure = constants[code[at + 4]], constants[code[at + 4] + 1], code[at + 5]
     for i in range(n):

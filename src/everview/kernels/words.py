@@ -1,8 +1,11 @@
-"""Expressions over words: run the code of `everview.kernels.word_code` on the rows of a delta.
+"""An interpreter of compiled expressions: it computes projections and filters on the words of a delta's rows.
 
-`word_rows` writes the rows of a projection, of a filter, or of both at once. Rows go through in blocks, an instruction
-at a time over the whole block, so that what an instruction is costs once a block. A row whose result FAILED stops it
-all: the answer is then negative, ``-1 - row``, and whoever asked takes the slow way, which knows what to say.
+The code is that of `everview.kernels.word_code`. Every instruction reads and writes *slots*: a slot has for each row a
+state (`KNOWN`, `NULL` or `FAILED`) and a word, in two lines of a matrix. Rows are worked on in blocks, one instruction
+over the whole block, so that decoding an instruction costs little for a row.
+
+`word_rows` stops at a row whose result is `FAILED`, such as that of a division by zero, and returns ``-1 - row``. The
+caller then evaluates the expression in its vectorised way, which raises the error.
 """
 
 from __future__ import annotations
@@ -59,7 +62,7 @@ BLOCK = 256  # rows at a time; the slots of a dozen instructions stay in the fir
 
 @kernel(i64, rows, i64, i64, words, i64, words, rows_out)
 def read(delta, first, n, code, at, constants, slots):
-    """Fill a slot from a column of the rows from ``first`` on, or with a constant."""
+    """Fill a slot for ``n`` rows: with the words of a column, from row ``first`` on, with a constant, or with NULL."""
     operation, target, source = code[at], code[at + 1], code[at + 2]
     state, word = 2 * target, 2 * target + 1
     if operation == CONSTANT:
@@ -92,7 +95,7 @@ def read(delta, first, n, code, at, constants, slots):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def choose(n, code, at, constants, slots):
-    """Logic of three values, and what takes one of several values."""
+    """AND and OR with NULL, CASE, COALESCE, IS NULL, membership in a list, and a value guarded by another's failure."""
     operation, target, a, b, c = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3], 2 * code[at + 4]
     if operation in (AND, OR):
         ends = np.int64(operation == OR)  # the verdict after which nothing else matters
@@ -140,7 +143,7 @@ def choose(n, code, at, constants, slots):
 
 @kernel(i64, i64, words, i64, rows_out)
 def compare(n, code, at, slots):
-    """Whether words are in one of the accepted orders."""
+    """Comparisons: whether the order of two words, or of two pairs of words, is among the accepted ones."""
     target, a, b, accepted = 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3], code[at + 4]
     if code[at] == COMPARE:
         for i in range(n):
@@ -163,7 +166,7 @@ def compare(n, code, at, slots):
 
 @kernel(i64, i64, words, i64, words, rows_out)
 def add(n, code, at, constants, slots):
-    """Sums, differences and products of integers within limits."""
+    """Sums, differences and products of integers; outside of the limits they fail, or are NULL, as the code says."""
     operation, target, a, b = code[at], 2 * code[at + 1], 2 * code[at + 2], 2 * code[at + 3]
     least, greatest, failure = constants[code[at + 4]], constants[code[at + 4] + 1], code[at + 5]
     for i in range(n):
@@ -184,7 +187,7 @@ def add(n, code, at, constants, slots):
 
 @kernel(i64, rows, i64, i64, words, i64, i64, words, rows_out)
 def run(delta, first, n, code, start, stop, constants, slots):
-    """The instructions between two places, over a block of rows."""
+    """Run the instructions from ``start`` to ``stop`` of the code over a block of rows."""
     for at in range(start, stop, STRIDE):
         operation = code[at]
         if operation < CHOOSING:
@@ -245,7 +248,10 @@ def store(first, code, at, slots, chosen, n, out, start):
 
 @kernel(i64, words, rows, i64, words_out)
 def choose_rows(code, slots, n, chosen):
-    """Note the rows of a block that the verdict keeps; how many, or ``-1 - row`` of one without a verdict."""
+    """Write the numbers of the rows of a block that a filter keeps; returns how many.
+
+    Without a filter all rows are kept. If the condition of a row failed, the result is ``-1 - row``.
+    """
     verdict = 2 * code[VERDICT]
     if verdict < 0:
         for i in range(n):
@@ -262,9 +268,9 @@ def choose_rows(code, slots, n, chosen):
 
 @kernel(i64, rows, words, words, rows_out)
 def word_rows(delta, code, constants, out):
-    """Write what the code stores of the rows that its verdict keeps, if it has one, each with its weight.
+    """Write the projected rows that the filter of the code keeps, with their weights, into ``out``.
 
-    Returns how many rows these are, or ``-1 - row`` of one that failed.
+    Returns how many there are, or ``-1 - row`` of the first row found whose result failed.
     """
     count, weight, last = delta.shape[0], delta.shape[1] - 1, out.shape[1] - 1
     slots = np.empty((2 * code[SLOTS], min(count, BLOCK)), np.int64)

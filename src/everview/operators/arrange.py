@@ -37,6 +37,7 @@ class Arrange(InPlace, UnaryOperator):
     source: Layout
     spread: bool = False  # on every shard a trace of its own rows, whatever their keys
     relays = True
+    orders_values = True
 
     @property
     def inputs(self) -> tuple[Port, ...]:

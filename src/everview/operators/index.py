@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from everview.kernels import instructions, reshape
 from everview.kernels.large import arrange, project
 from everview.kernels.linear import invert
 from everview.kernels.sort import is_batch, sorted_by_value
-from everview.operators.form import CompiledForm, Line, flat
+from everview.later import Later
+from everview.operators.form import CompiledForm, Line, call, flat
 from everview.operators.operator import (
     ByKey,
     Context,
@@ -31,10 +33,15 @@ from everview.operators.operator import (
     row_partition,
     word_columns,
 )
-from everview.traces.order import DESCENDING, NULL_MOVED, Fields
+from everview.traces.order import DESCENDING, NULL_MOVED, Fields, words_by_value
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Field, Schema
 from everview.types.words import Matrix, Words
+
+if TYPE_CHECKING:
+    from everview.kernels import by_value as routines
+else:
+    routines = Later("everview.kernels.by_value")  # which few programs need
 
 
 class Direction(Enum):
@@ -70,6 +77,7 @@ class Index(UnaryOperator):
     spread: bool = False  # on every shard an index of its own rows
     relays = True
     by_row = True
+    orders_values = True
 
     @cached_property
     def schema(self) -> Schema:
@@ -108,7 +116,11 @@ class Index(UnaryOperator):
             return CompiledForm(instructions.INDEX, flat([self._columns]), self._in_place)
         turned = turning(self.schema, self.order) or [(reshape.WORD, c) for c in range(self.schema.width)]
         columns = self._columns.tolist()
-        return CompiledForm(instructions.INDEX_IN_ORDER, flat((how, columns[word]) for how, word in turned))
+        plan = [(how, columns[word]) for how, word in turned]
+        if not self.output.by_value:
+            return CompiledForm(instructions.INDEX_IN_ORDER, flat(plan))
+        modes = words_by_value(self.schema, self.output.by_value).tolist()
+        return call(routines.index_by_value, flat((*line, *mode) for line, mode in zip(plan, modes, strict=True)))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas

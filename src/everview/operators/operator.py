@@ -181,6 +181,7 @@ class Operator(ABC):
     wide: ClassVar[bool] = False  # a step reads the traces of all shards, and is given a `Wide` for each
     relays: ClassVar[bool] = False  # an index or a trace: rows have to be where readers want them
     by_row: ClassVar[bool] = False  # one input, whose rows are taken one by one, and may be any rows of its layout
+    orders_values: ClassVar[bool] = False  # its instruction works on rows in the order of texts, too
     root_only: ClassVar[tuple[str, str] | None] = None  # why it cannot be inside a child, and what to do instead
     reasons: tuple[str, ...] = ()  # why the operator is as it is, for `explain`
 

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from everview.kernels import instructions
+from everview.later import Later
 from everview.operators.by_state import ByState, OverChanges, OverWhole, touched
-from everview.operators.form import CompiledForm, flat
+from everview.operators.form import CompiledForm, call, flat
 from everview.operators.index import Order, restore, restoring
 from everview.operators.operator import Context, Layout, Port, Step, UnaryOperator, key_partition, row_partition
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
+
+if TYPE_CHECKING:
+    from everview.kernels import by_value as routines
+else:
+    routines = Later("everview.kernels.by_value")  # which few programs need
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class _Top(ByState, UnaryOperator):
     limit: int
     order: Order = ()
     spread: bool = False  # the first rows of each shard
+    orders_values = True
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -63,6 +71,8 @@ class TopIncremental(OverChanges, _Top):
     @property
     def form(self) -> CompiledForm:
         back = flat(restoring(self.source.schema, self.order))
+        if self.source.by_value:
+            return call(routines.top_by_value, back, x=self.group_words, y=self.skip, z=self.limit)
         return CompiledForm(instructions.TOP, back, self.group_words, self.skip, self.limit)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:

@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from everview.circuit.bounds import LoopBounds
-from everview.circuit.compiled import Code, compiled, compiled_scope, form_of
+from everview.circuit.compiled import Code, compiled, compiled_scope, form_of, is_by_value
 from everview.circuit.nodes import Apply, Child, Read, Sink
 from everview.circuit.program import Loop, Program, Ran, Spent, Task
+from everview.codes.dictionary import Located
 from everview.errors import EverviewError
 from everview.kernels import fixpoint, levels, machine, registers
 from everview.kernels.jit import cause_of, made_of
@@ -163,7 +164,7 @@ class Compiled:
             else:
                 self._round_by_round[loop.at] = code
         places = len(program.circuit) + len(program.feedbacks)  # one a node, and one for what a feedback appends
-        self._registers = _registers(places)
+        self._registers = _registers(places + 1)  # the last is not for rows: it has the address of `Located.words`
         self._staged: Words = np.zeros(len(self._ledgers.traces), np.int64)  # by trace: a register and one, or 0
         self._status: Words = np.zeros(machine.STATUS, np.int64)
         self._counts: Matrix = np.zeros((places, 2), np.int64)  # by node: steps, and rows put out
@@ -178,6 +179,9 @@ class Compiled:
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
+        self._orders = not context.dictionary.is_partial  # whether compiled code can compare what words stand for
+        self._by_value = self._orders and any(is_by_value(node.operator) for node in circuit if isinstance(node, Apply))
+        self._located: Located | None = None  # what compiled code reads of the dictionary
         self.suspect = False  # whether a view would hold a row less often than not at all, or that is unknown
 
     def run(self, first: int, last: int, shards: list[dict[int, Matrix]], reads: Reads) -> Appends:
@@ -194,6 +198,8 @@ class Compiled:
                 self._place(node, matrix)
         if code.interning:
             code.bind(self.context.dictionary)
+        if self._by_value:
+            self._locate()
         if not self.timed and is_large(sum(map(len, placed.values()))):
             code = self._ahead.run(code, *self._memory)
         try:
@@ -223,6 +229,13 @@ class Compiled:
         except SystemError as error:
             raise cause_of(error) from None
 
+    def _locate(self) -> None:
+        """Let compiled code read the dictionary as it is now."""
+        located = self.context.dictionary.located
+        if located is not self._located:
+            self._located = located  # which keeps the arrays
+            self._registers[-1, registers.ADDRESS] = located.words.ctypes.data
+
     def _place(self, node: int, matrix: Matrix) -> None:
         if not matrix.flags.c_contiguous:
             matrix = np.ascontiguousarray(matrix)
@@ -234,6 +247,8 @@ class Compiled:
         ran, everywhere = Ran(shards[0]), reads(shards)
         while pc < code.end:
             self._step(code.tasks[pc], ran, everywhere)
+            if self._by_value:
+                self._locate()  # a step may have added to the dictionary
             pc = self._go_on(code, pc + 1, shards, reads)
         return ran.appends
 
@@ -316,7 +331,7 @@ class Compiled:
             return "compiled, one call" if reason is None else f"round by round: {reason}"
         if not isinstance(node, Apply):
             return ""
-        form = form_of(node.operator, self.program.circuit.functions)
+        form = form_of(node.operator, self.program.circuit.functions, orders=self._orders)
         if isinstance(form, str):
             return f"in Python: {form}"
         calls = [call for call, (first, last) in enumerate(self.program.pieces, 1) if self._is_in(node_id, first, last)]
@@ -382,7 +397,7 @@ class Compiled:
         known = self._codes.get((first, last))
         if known is None:
             program = self.program
-            code = compiled(program, first, last, self._ledgers.number)
+            code = compiled(program, first, last, self._ledgers.number, orders=self._orders)
             nodes = [node for stage in program.stages[first : last + 1] for node in stage.nodes]
             sinks = tuple(node for node in nodes if isinstance(program.circuit[node], Sink))
             known = self._codes[first, last] = code, sinks

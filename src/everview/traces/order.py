@@ -49,11 +49,12 @@ class ValueOrder:
 
 def value_order(schema: Schema, fields: Fields, dictionary: Dictionary, depth: int = 0) -> ValueOrder | None:
     """The order that compares these fields by value; None if there are none. Words of time follow the row's."""
-    return ValueOrder(_words(schema, fields, depth), dictionary) if fields else None
+    return ValueOrder(words_by_value(schema, fields, depth), dictionary) if fields else None
 
 
 @cache
-def _words(schema: Schema, fields: Fields, depth: int) -> NDArray[np.int64]:
+def words_by_value(schema: Schema, fields: Fields, depth: int = 0) -> NDArray[np.int64]:
+    """The (kind, mode) of each word, as `everview.kernels.ordering` takes them."""
     words = np.zeros((schema.width + depth, 2), np.int64)
     for field, mode in fields:
         type_, span = schema.fields[field].type, schema.words(field)

@@ -85,7 +85,7 @@ class Spine:
         self._asked = False  # whether Python has looked up keys; whether compiled code has, the ledger says
         self.ratio = ratio
         self.most = ANY_SIZE  # rows of a batch that is still merged with smaller ones here, and not elsewhere
-        self.ledger: Words = levels.new_ledger(columns)
+        self.ledger: Words = levels.new_ledger(columns, None if order is None else order.words)
         self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, LINE)
         self._stand = Stand([])
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it

@@ -11,7 +11,7 @@ import numpy as np
 from everview.errors import WeightOverflow
 from everview.kernels import exact_sum, quotients, sums
 from everview.operators.aggregate.call import Call
-from everview.operators.aggregate.floats import Flags, scaled, words_of
+from everview.operators.aggregate.floats import Flags
 from everview.operators.aggregate.result_types import FLOATS
 from everview.operators.aggregate.weigh import SQUARES, Kind, Need, counted, sum_kind
 from everview.operators.form import Line
@@ -19,6 +19,7 @@ from everview.types import BIGINT, DOUBLE, INTERVALS, NULL_WORD, YEAR_MONTH, Dec
 from everview.types.words import Matrix, Words
 
 TRY: Final = "try "  # before what gives NULL where it would overflow
+WIDEST: Final = 38  # decimal digits
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,17 @@ def _sum(call: Call, field: Field, result: Field, digits: Matrix, counts: Words)
     """The value words of a sum or average (without a NULL flag), and where it is out of range."""
     float_sum = field.type.sql in FLOATS
     if call.function == "avg double" and isinstance(field.type, Decimal):
-        return words_of(scaled(*quotients.averages(digits, counts, field.type.scale)), counts == 0), None
+        return quotients.averages(digits, counts, field.type.scale)[:, None], None
     if call.function in ("avg", "avg double") and result.type == DOUBLE:
         average = exact_sum.average_floats if float_sum else exact_sum.average_integers
         return average(digits, counts)[:, None], None
     if float_sum:
         return exact_sum.round_floats(digits)[:, None], None
-    if field.type in INTERVALS:
-        return _sum_of_intervals(call, result, digits, counts)
+    if field.type in INTERVALS and call.function == "avg":  # rounded, halves away from zero
+        _, low, overflow = exact_sum.average_decimals(digits, counts, 0, WIDEST)
+        return (low ^ np.int64(NULL_WORD))[:, None], overflow
     if not isinstance(result.type, Decimal):
-        values, overflow = exact_sum.finish_integers(digits, exact_sum.INT64_MIN, exact_sum.INT64_MAX)
+        values, overflow = exact_sum.finish_integers(digits, *_bounds(result))
         return values[:, None], overflow
     precision = result.type.precision
     if call.function == "avg":
@@ -85,15 +87,11 @@ def _sum(call: Call, field: Field, result: Field, digits: Matrix, counts: Words)
     return np.stack([high, low], axis=1), overflow
 
 
-def _sum_of_intervals(call: Call, result: Field, digits: Matrix, counts: Words) -> tuple[Matrix, np.ndarray]:
-    """Months or microseconds: a sum, or a mean rounded with halves away from zero."""
-    if call.function == "avg":
-        _, low, overflow = exact_sum.average_decimals(digits, counts, 0, 38)
-        return (low ^ np.int64(NULL_WORD))[:, None], overflow
-    # The least word of all is NULL, no interval.
-    least, greatest = (-(2**31), 2**31 - 1) if result.type == YEAR_MONTH else (NULL_WORD + 1, exact_sum.INT64_MAX)
-    values, overflow = exact_sum.finish_integers(digits, least, greatest)
-    return values[:, None], overflow
+def _bounds(result: Field) -> tuple[int, int]:
+    """The least and the greatest sum of a type of one word; of an interval, the least word of all is NULL."""
+    if result.type == YEAR_MONTH:
+        return -(2**31), 2**31 - 1
+    return NULL_WORD + 1 if result.type in INTERVALS else exact_sum.INT64_MIN, exact_sum.INT64_MAX
 
 
 def _nulled(words: Matrix, absent: Flags, field: Field) -> Matrix:
@@ -115,40 +113,27 @@ def _truth(call: Call, result: Field, sums: Sums) -> Matrix:
 
 def _variance(call: Call, result: Field, sums: Sums) -> Matrix:
     """The variance, rounded once (its root once more); NULL of too few values, NaN if one of them is not finite."""
-    counts, field = sums.counts(call), sums.source.fields[call.fields[0]]
+    field = sums.source.fields[call.fields[0]]
     kind = sum_kind(field)
-    lost = 0 if call.function.endswith("pop") else 1
-    scale = field.type.scale if isinstance(field.type, Decimal) else 0
     values, squares = sums.digits(call, kind), sums.digits(call, SQUARES[kind])
-    special = np.zeros(counts.size, np.bool_)
-    if kind is Kind.FLOAT:
-        special = values[:, exact_sum.FLOAT_BUCKETS :].any(axis=1)
-        values = np.ascontiguousarray(values[:, : exact_sum.FLOAT_BUCKETS])
-    fractions, exponents = quotients.variances(values, squares, counts, lost, scale)
-    if kind is Kind.FLOAT:
-        exponents += quotients.FLOAT_UNIT
-    if call.function.startswith("stddev"):
-        fractions = np.sqrt(np.where(fractions < 0, np.nan, fractions))
-        exponents //= 2
-    variance = scaled(fractions, exponents)
-    variance[special] = np.nan
-    return words_of(variance, counts <= lost)
+    return quotients.variances(values, squares, sums.counts(call), _lost(call), _scale(field), _is_root(call))[:, None]
 
 
 def _covariance(call: Call, result: Field, sums: Sums) -> Matrix:
     """The covariance of two columns, rounded once; NULL of too few pairs, NaN if a number is not finite."""
-    counts, lost = sums.counts(call), 0 if call.function.endswith("pop") else 1
     first, second = call.fields
-    sides = [sums.of((Kind.FLOAT, field, ())) for field in call.fields]
-    special = np.zeros(counts.size, np.bool_)
-    for digits in sides:
-        special |= digits[:, exact_sum.FLOAT_BUCKETS :].any(axis=1)
-    a, b = (np.ascontiguousarray(digits[:, : exact_sum.FLOAT_BUCKETS]) for digits in sides)
+    a, b = (sums.of((Kind.FLOAT, field, ())) for field in call.fields)
     products = sums.of((Kind.FLOAT_PRODUCTS, first, (second,)))
-    fractions, exponents = quotients.covariances(a, b, products, counts, lost)
-    covariance = scaled(fractions, exponents + quotients.FLOAT_UNIT)
-    covariance[special] = np.nan
-    return words_of(covariance, counts <= lost)
+    return quotients.covariances(a, b, products, sums.counts(call), _lost(call))[:, None]
+
+
+def _lost(call: Call) -> int:
+    """How many of the values a variance does not divide by."""
+    return 0 if call.function.endswith("pop") else 1
+
+
+def _is_root(call: Call) -> bool:
+    return call.function.startswith("stddev")
 
 
 def _bitwise(call: Call, result: Field, sums: Sums) -> Matrix:
@@ -189,43 +174,77 @@ def null_mark(result: Field) -> int:
     return sums.NEVER if not result.nullable else sums.FLAGGED if result.type == BIGINT else sums.LEAST
 
 
-def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, slice], source: Schema) -> Line | None:
-    """A linear aggregate as a line for `everview.kernels.sums`, its result at a word; None if it has none."""
+def compiled_call(call: Call, result: Field, word: int, places: Mapping[Need, slice], source: Schema) -> Line:
+    """A linear aggregate as a line for `everview.kernels.sums`, its result at a word."""
     count = places[counted(source, call)].start
     if call.function == "count":
         return sums.COUNT, 0, 0, count, word, sums.NEVER, 0, 1, 0
-    if not call.fields or call.function not in ("sum", "avg", "avg double", "bool_and", "bool_or"):
-        return None
-    field, distinct = source.fields[call.fields[0]], call.fields if call.distinct else ()
-    null = null_mark(result)
-    if call.function in ("bool_and", "bool_or"):
-        trues = places[Kind.TRUES, call.fields[0], distinct]
-        kind = sums.ALL_TRUE if call.function == "bool_and" else sums.ANY_TRUE
-        return kind, trues.start, trues.stop, count, word, null, 0, 1, 0
-    kind = _compiled_sum(call, field, result)
-    if kind is None:
-        return None
-    digits = places[sum_kind(field), call.fields[0], distinct]
-    precision = result.type.precision if isinstance(result.type, Decimal) else 0
-    decimals = isinstance(result.type, Decimal) and isinstance(field.type, Decimal)
-    power = _scale(result) - _scale(field) if decimals else 0
-    words = result.type.words(nullable=False)
-    return kind, digits.start, digits.stop, count, word, null, precision, words, power
+    null, line = null_mark(result), _compiled_sum
+    if call.function in BY_PLACES:
+        line = _compiled_places
+    elif call.function in ("covariance", "covariance pop"):
+        line = _compiled_covariance
+    elif FINISHED[call.function] is _variance:
+        line = _compiled_variance
+    elif call.function.startswith(TRY):
+        null |= sums.TRIED
+    kind, first, last, *more = line(call, result, places, source)
+    return kind, first, last, count, word, null, *more
+
+
+# The aggregates whose results need no arguments besides the places: their kinds as kernels have them, and their places.
+BY_PLACES: Final = {
+    "bool_and": (sums.ALL_TRUE, Kind.TRUES),
+    "bool_or": (sums.ANY_TRUE, Kind.TRUES),
+    "bit_and": (sums.ALL_BITS, Kind.BITS),
+    "bit_or": (sums.ANY_BITS, Kind.BITS),
+    "bit_xor": (sums.ODD_BITS, Kind.BITS),
+}
 
 
 def _scale(field: Field) -> int:
     return field.type.scale if isinstance(field.type, Decimal) else 0
 
 
-def _compiled_sum(call: Call, field: Field, result: Field) -> int | None:
-    """The kind of a sum or average, chosen as `_sum` does."""
-    float_sum = field.type.sql in FLOATS
-    if field.type in INTERVALS or (call.function == "avg double" and isinstance(field.type, Decimal)):
-        return None
-    if call.function in ("avg", "avg double") and result.type == DOUBLE:
-        return sums.MEAN_FLOAT if float_sum else sums.MEAN_INTEGER
+def _span(call: Call, kind: Kind, places: Mapping[Need, slice]) -> tuple[int, int]:
+    """The places of what was added up of the first field of a call."""
+    span = places[kind, call.fields[0], call.fields if call.distinct else ()]
+    return span.start, span.stop
+
+
+def _compiled_places(call: Call, result: Field, places: Mapping[Need, slice], source: Schema) -> Line:
+    kind, summed = BY_PLACES[call.function]
+    return kind, *_span(call, summed, places), 0, 1, 0
+
+
+def _compiled_variance(call: Call, result: Field, places: Mapping[Need, slice], source: Schema) -> Line:
+    field = source.fields[call.fields[0]]
+    kind = sum_kind(field)
+    squares, _ = _span(call, SQUARES[kind], places)
+    return sums.VARIANCE, *_span(call, kind, places), squares, _lost(call) | 2 * _is_root(call), _scale(field)
+
+
+def _compiled_covariance(call: Call, result: Field, places: Mapping[Need, slice], source: Schema) -> Line:
+    first, second = call.fields
+    other, products = places[Kind.FLOAT, second, ()].start, places[Kind.FLOAT_PRODUCTS, first, (second,)].start
+    return sums.COVARIANCE, *_span(call, Kind.FLOAT, places), other, _lost(call), products
+
+
+def _compiled_sum(call: Call, result: Field, places: Mapping[Need, slice], source: Schema) -> Line:
+    """A sum or average, its kind chosen as `_sum` does."""
+    field, function = source.fields[call.fields[0]], call.function.removeprefix(TRY)
+    span, float_sum, mean = _span(call, sum_kind(field), places), field.type.sql in FLOATS, function != "sum"
+    if function == "avg double" and isinstance(field.type, Decimal):
+        return sums.MEAN_SCALED, *span, 0, 1, _scale(field)
+    if mean and result.type == DOUBLE:
+        return sums.MEAN_FLOAT if float_sum else sums.MEAN_INTEGER, *span, 0, 1, 0
     if float_sum:
-        return sums.SUM_FLOAT
+        return sums.SUM_FLOAT, *span, 0, 1, 0
+    if field.type in INTERVALS and mean:
+        return sums.MEAN_DECIMAL, *span, WIDEST, 1, 0
     if not isinstance(result.type, Decimal):
-        return sums.SUM_INTEGER
-    return sums.MEAN_DECIMAL if call.function == "avg" else sums.SUM_DECIMAL
+        least, greatest = _bounds(result)
+        return sums.SUM_INTEGER, *span, least, 1, greatest
+    precision, words = result.type.precision, result.type.words(nullable=False)
+    power = _scale(result) - _scale(field) if isinstance(field.type, Decimal) else 0
+    return sums.MEAN_DECIMAL if mean else sums.SUM_DECIMAL, *span, precision, words, power

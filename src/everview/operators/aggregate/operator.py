@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from everview.kernels import instructions
+from everview.kernels import instructions, sums
+from everview.later import Later
 from everview.operators.aggregate.added import FINISHED, Sums, compiled_call
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.collected import collected
@@ -18,10 +20,16 @@ from everview.operators.aggregate.registry import computed_under
 from everview.operators.aggregate.weigh import Need, Slot
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.form import CompiledForm, Line, Reason, flat
+from everview.operators.form import call as called
 from everview.operators.operator import Context, Layout, Port, key_partition
 from everview.traces.view import TraceView
 from everview.types import Field, Schema
 from everview.types.words import Matrix
+
+if TYPE_CHECKING:
+    from everview.kernels import deviations
+else:
+    deviations = Later("everview.kernels.deviations")  # which few programs need
 
 ENDS = computed_under("end")
 COLLECTED = (*computed_under("collected"), *computed_under("user"))  # aggregates that make values of values
@@ -38,6 +46,7 @@ class _Aggregate(ByState):
     slots: tuple[Slot, ...]
     ordered: tuple[Layout, ...]
     schema: Schema
+    orders_values = True
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -83,20 +92,20 @@ class _Aggregate(ByState):
         else:
             present = [groups[there[i * n : (i + 1) * n]] for i in range(len(states))]
             dense = dense[there]
-        sums = Sums(dense, self._places, self.source)
+        added = Sums(dense, self._places, self.source)
         orders = [Ordered(lay, present, [state[which] for state in states]) for which, lay in enumerate(self._lays, 1)]
-        out = np.empty((sums.dense.shape[0], self.schema.width + 1), np.int64)
+        out = np.empty((dense.shape[0], self.schema.width + 1), np.int64)
         out[:, :key] = np.concatenate(present)[:, :key]
         out[:, -1] = 1
         for call, field, words, which in self._results:
             order = orders[which] if call.ordered else None
-            out[:, words] = self._result(call, field, sums, order, context)
+            out[:, words] = self._result(call, field, added, order, context)
         ends = list(accumulate(kept.shape[0] for kept in present))
         return [out[end - kept.shape[0] : end] for end, kept in zip(ends, present, strict=True)]
 
-    def _result(self, call: Call, field: Field, sums: Sums, order: Ordered | None, context: Context) -> Matrix:
+    def _result(self, call: Call, field: Field, added: Sums, order: Ordered | None, context: Context) -> Matrix:
         if order is None:
-            return FINISHED[call.function](call, field, sums)
+            return FINISHED[call.function](call, field, added)
         if call.function in ENDS:
             return order.end(call, field)
         if call.function in IN_ORDER:
@@ -148,6 +157,7 @@ class AggregateIncremental(OverChanges, _Aggregate):
             if line is None:
                 return f"{call.function} is computed from whole columns"
             calls.append(line)
-        return CompiledForm(
-            instructions.AGGREGATE, flat(calls), self.group_words, self.slots[-1].places.stop, self.schema.width
-        )
+        x, y, z = self.group_words, self.slots[-1].places.stop, self.schema.width
+        if all(kind < sums.VARIANCE for kind, *_ in calls) and not any(layout.by_value for layout in self.ordered):
+            return CompiledForm(instructions.AGGREGATE, flat(calls), x, y, z)
+        return called(deviations.aggregate_any, flat(calls), x=x, y=y, z=z)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +14,21 @@ from everview.kernels import contributions, exact_sum, instructions, quotients, 
 from everview.kernels.group_sums import group_sums
 from everview.kernels.large import LARGE, arrange
 from everview.kernels.tally import weighed
+from everview.later import Later
 from everview.operators.aggregate.call import Call
 from everview.operators.aggregate.registry import computed
 from everview.operators.aggregate.result_types import FLOATS
-from everview.operators.form import CompiledForm, Line, Reason, flat
+from everview.operators.form import CompiledForm, Line, flat
+from everview.operators.form import call as called
 from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
+
+if TYPE_CHECKING:
+    from everview.kernels import deviations
+else:
+    deviations = Later("everview.kernels.deviations")  # which few programs need
 
 PLACE = Field("place", BIGINT, nullable=False)
 
@@ -54,6 +62,11 @@ PLACES = {
     Kind.FLOAT_PRODUCTS: quotients.FLOAT_SQUARES,
     Kind.BITS: 64,
 }
+DIGITS = {
+    Kind.FLOAT: contributions.FLOAT_DIGITS,
+    Kind.FLOAT_SQUARES: quotients.FLOAT_DIGITS,
+    Kind.FLOAT_PRODUCTS: quotients.FLOAT_DIGITS,
+}  # of one number, where they are fewer than the places
 SQUARES = {
     Kind.INTEGER: Kind.INTEGER_SQUARES,
     Kind.WIDE: Kind.WIDE_SQUARES,
@@ -66,6 +79,11 @@ SLOTS = {
     Kind.INTEGER: contributions.INTEGER,
     Kind.WIDE: contributions.WIDE,
     Kind.FLOAT: contributions.FLOAT,
+    Kind.INTEGER_SQUARES: contributions.INTEGER_SQUARE,
+    Kind.WIDE_SQUARES: contributions.WIDE_SQUARE,
+    Kind.FLOAT_SQUARES: contributions.FLOAT_SQUARE,
+    Kind.FLOAT_PRODUCTS: contributions.FLOAT_PRODUCT,
+    Kind.BITS: contributions.BIT,
 }  # as kernels have them
 SQUARED = {squares: of for of, squares in SQUARES.items()}
 
@@ -180,15 +198,16 @@ class Weigh(UnaryOperator):
         return Layout(Schema([*fields, place]), len(fields), sorted=True)
 
     @property
-    def form(self) -> CompiledForm | Reason:
+    def form(self) -> CompiledForm:
         return self._form
 
     @cached_property
-    def _form(self) -> CompiledForm | Reason:
-        if self._lines is None:
-            return "it adds up squares"
-        group = word_columns(self.source.schema, self.group)
-        return CompiledForm(instructions.WEIGH, flat([group, *self._lines[0]]), group.size)
+    def _form(self) -> CompiledForm:
+        group, (lines, _, _) = word_columns(self.source.schema, self.group), self._lines
+        constants = flat([group, *lines])
+        if all(SLOTS[slot.kind] <= contributions.FLOAT for slot in self.slots):
+            return CompiledForm(instructions.WEIGH, constants, group.size)
+        return called(deviations.weigh_more, constants, x=group.size)
 
     def _slot(self, slot: Slot) -> Line:
         """A slot as a line for `everview.kernels.contributions`."""
@@ -196,12 +215,13 @@ class Weigh(UnaryOperator):
             return contributions.COUNTED, 0, 0, contributions.NO_NULL, slot.base
         field, words = self.source.schema.fields[slot.field], self.source.schema.words(slot.field)
         null = field.type.null_words()[0] if field.nullable else contributions.NO_NULL
-        return SLOTS[slot.kind], words.start, words.stop - 1, null, slot.base
+        last = self.source.schema.words(slot.other).start if isinstance(slot, ProductSlot) else words.stop - 1
+        return SLOTS[slot.kind], words.start, last, null, slot.base
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         (delta,) = deltas
         group = word_columns(self.source.schema, self.group)
-        if delta.shape[0] >= LARGE and self._lines is not None:
+        if delta.shape[0] >= LARGE:
             try:
                 return Step(group_sums(delta, group, *self._lines))
             except OverflowError:
@@ -211,15 +231,10 @@ class Weigh(UnaryOperator):
         return Step(arrange(whole, np.arange(group.size + 1)))
 
     @cached_property
-    def _lines(self) -> tuple[Matrix, int, int] | None:
-        """The slots as kernels take them, how many places they have, and how many entries a row has at most.
-
-        None if there are others than simple sums among them.
-        """
-        if not all(slot.kind in SLOTS for slot in self.slots):
-            return None
+    def _lines(self) -> tuple[Matrix, int, int]:
+        """The slots as kernels take them, how many places they have, and how many entries a row has at most."""
         lines = np.array([self._slot(slot) for slot in self.slots], np.int64).reshape(-1, sums.SLOT)
-        most = sum(min(PLACES[slot.kind], exact_sum.WIDE_BUCKETS) for slot in self.slots)
+        most = sum(DIGITS.get(slot.kind, PLACES[slot.kind]) for slot in self.slots)
         return lines, max(slot.places.stop for slot in self.slots), most
 
     def spread(self, delta: Matrix, slot: Slot) -> exact_sum.Entries:
@@ -243,8 +258,7 @@ class Weigh(UnaryOperator):
         if slot.kind not in SQUARED:
             return _digits(slot.kind, words, weights)
         once = _digits(SQUARED[slot.kind], words, (weights != 0).astype(np.int64))
-        most = quotients.FLOAT_DIGITS if slot.kind is Kind.FLOAT_SQUARES else PLACES[slot.kind]
-        return quotients.spread_squares(once, weights, most)
+        return quotients.spread_squares(once, weights, DIGITS.get(slot.kind, PLACES[slot.kind]))
 
     def _products(self, delta: Matrix, slot: ProductSlot, weights: Words) -> exact_sum.Entries:
         schema, sides = self.source.schema, (slot.field, slot.other)

@@ -85,9 +85,9 @@ def demo(
 
         base = QUICK if quick else DemoSize()
         size = DemoSize(rows or base.rows, epochs or base.epochs, changes or base.changes, seed)
-        figures, epochs = run(size, Console(stderr=as_json), keep)  # what it tells is for people
+        figures, progress = run(size, Console(stderr=as_json), keep)  # what it tells is for people
         if svg is not None:
-            _write(svg, epochs_svg(epochs))
+            _write(svg, epochs_svg(progress))
         if as_json:
             typer.echo(json.dumps(figures, ensure_ascii=False))
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from everview.spark.stream_loop import LoopQuery
+
 _PATIENCE = 20.0  # seconds in which recomputing may be tried again: a second time it is faster
 _TELLING = 50_000  # transfers, from which on the comparison says something
 
@@ -124,7 +126,7 @@ def _play(pipeline: Pipeline, company: Company, size: DemoSize, console: Console
     return Played(live.done[loaded:], steps)
 
 
-def _settle(query: StreamingQuery, pipeline: Pipeline, live: LiveTable) -> float:
+def _settle(query: StreamingQuery | LoopQuery, pipeline: Pipeline, live: LiveTable) -> float:
     """Wait until all files so far have been committed, show the epochs, and return the seconds that it took."""
     started = perf_counter()
     query.processAllAvailable()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from everview.errors import BadRows, CodeCollision
 from everview.plan.timed import CLOCK
-from everview.runtimes.spark.engine import Engine, Ticked
+from everview.runtimes.spark.engine import Edits, Engine, Ticked
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
@@ -33,7 +33,6 @@ from everview.spark.progress import Progress, ProgressLog
 from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
-from everview.traces.store import Replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,7 +86,7 @@ class PipelineEpochs:
         frames: Sequence[DataFrame],
         offsets: Mapping[str, Any],
         number: int,
-        edits: Callable[[], Iterable[Replace]],
+        edits: Edits,
     ) -> None:
         """Run the epoch of files that a loop of our own has found; ``edits`` say in its commit which ones."""
         if self._sources.follows_clock(engine.offsets):

@@ -16,13 +16,13 @@ from uuid import uuid4
 from everview.errors import PipelineError
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.seen_files import SeenFiles
 from everview.spark.bound import OWN, BoundSource, BoundSources
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
 from everview.spark.lateness import micros_of
 from everview.spark.paths import PathFrame, modified
 from everview.spark.position import Position
-from everview.spark.seen_files import SeenFiles
 from everview.spark.state import PipelineState
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -301,7 +301,7 @@ def aggregate_of_node(node: CatalystNode, reader: ExpressionReader) -> Expressio
 class GroupedReader(ExpressionReader):
     """Reads expressions over groups: of the keys, and of aggregates, which it gathers."""
 
-    def __init__(self, rows: ExpressionReader, groups: list[Expression]) -> None:
+    def __init__(self, rows: ExpressionReader, groups: Sequence[Expression]) -> None:
         super().__init__(rows.reading, rows.rows, rows.outer)
         self.groups, self.calls = groups, list[AggregateCall]()
         self._rows = rows

@@ -69,6 +69,7 @@ ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks r
 MADE = 64 << 20  # bytes of batches that the driver makes before it lets go of them
 ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
 ZONE = "timezone"  # under which a state says which time zone its views were made in, unless that is UTC
+Edits = Callable[[], Iterable[Replace]]  # what a commit also writes, made when it is due
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
 
@@ -137,7 +138,7 @@ class Engine(Closing):
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
         self.alone = ALONE
-        self._also: Callable[[], Iterable[Replace]] = _no_edits
+        self._also: Edits = _no_edits
         self._made = 0  # bytes of batches that the driver has made, and holds
 
     @staticmethod
@@ -354,7 +355,7 @@ class Engine(Closing):
         return lambda: self._reload(edited | written)
 
     @contextmanager
-    def committing(self, edits: Callable[[], Iterable[Replace]]) -> Generator[None]:
+    def committing(self, edits: Edits) -> Generator[None]:
         """Let the commit of an epoch inside a block have further edits, of what is kept beside the traces."""
         self._also = edits
         try:

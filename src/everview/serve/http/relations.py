@@ -111,7 +111,7 @@ def _searched(schema: Schema, page: Page) -> dict[str, Any] | None:
     values: dict[str, Any] = {}
     for condition in page.conditions:
         type_ = schema[condition.column].type
-        if condition.by != "eq" or len(condition.values) > 1 or type_ not in (BIGINT, INTEGER, STRING):
+        if condition.by != "eq" or len(condition.values) != 1 or type_ not in (BIGINT, INTEGER, STRING):
             return None
         value = condition.values[0]
         if type_ == STRING:

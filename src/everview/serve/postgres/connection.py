@@ -100,7 +100,9 @@ class Portal:
 class PgConnection:
     """The conversation with one client, from the moment it is known who it is."""
 
-    def __init__(self, owner: Owner, session: ClientSession, wire: Wire, settings: SessionSettings, names: tuple[str, str, int]) -> None:
+    def __init__(
+        self, owner: Owner, session: ClientSession, wire: Wire, settings: SessionSettings, names: tuple[str, str, int]
+    ) -> None:
         self._owner, self._session, self._wire = owner, session, wire
         self._settings = settings
         self._database, self._user, self._process = names
@@ -384,9 +386,7 @@ class PgConnection:
         settings = self._settings.all()
         known = self._system
         if known is None or known.catalog is not catalog or known.settings != settings:
-            known = SystemCatalog(
-                catalog, self._database, self._user, self._process, settings, self._settings.set
-            )
+            known = SystemCatalog(catalog, self._database, self._user, self._process, settings, self._settings.set)
             self._system = known
         return known
 
@@ -601,7 +601,9 @@ class PgConnection:
     def _show(self, name: str) -> None:
         if name == "all":
             rows = self._settings.all()
-            columns = [[part.encode() for part in column] for column in ((*rows,), (*rows.values(),), ("",) * len(rows))]
+            columns = [
+                [part.encode() for part in column] for column in ((*rows,), (*rows.values(),), ("",) * len(rows))
+            ]
             self._wire.put(m.data_rows(columns, len(rows)))
             return
         self._wire.put(m.data_rows([[self._settings.get(name).encode()]], 1))
@@ -639,7 +641,9 @@ class PgConnection:
     async def _turn_savepoint(self, kind: str, name: str) -> str:
         """Note what a transaction has changed so far, or go back to it."""
         if not self._in_block:
-            raise ClientError(f"{kind} SAVEPOINT can only be used in transaction blocks", "25P01", hint="write BEGIN first")
+            raise ClientError(
+                f"{kind} SAVEPOINT can only be used in transaction blocks", "25P01", hint="write BEGIN first"
+            )
         if kind == "SAVEPOINT":
             self._require_room(self._savepoints)
             self._savepoints.append((name, await self._changes_so_far()))

@@ -67,6 +67,8 @@ def as_literal(value: Any, type_: Type) -> Literal:
     """A Python value as a literal of a type; spans and decimals as the type that fits the value."""
     if value is None:
         return Literal(None, type_)
+    if isinstance(type_, Array):
+        return _array_literal(value, type_)
     if isinstance(value, decimal.Decimal) and isinstance(type_, Decimal):
         return number(value)
     if isinstance(value, Months):
@@ -75,8 +77,6 @@ def as_literal(value: Any, type_: Type) -> Literal:
         return literal(value, DAY if type_ == DAY else DAY_TIME)
     if type_ == VARIANT:
         return Literal(Variant.of(value), VARIANT)
-    if isinstance(type_, Array):
-        return _array_literal(value, type_)
     return literal(value, type_)
 
 

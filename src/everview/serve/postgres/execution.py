@@ -153,9 +153,7 @@ def _bound(
 
 def _require_values(statement: SqlStatement, values: Sequence[Literal]) -> None:
     if statement.parameters > len(values):
-        raise ClientError(
-            f"there is no parameter ${len(values) + 1}", "42P02", hint="give a value for each parameter"
-        )
+        raise ClientError(f"there is no parameter ${len(values) + 1}", "42P02", hint="give a value for each parameter")
 
 
 def describe(database: Database, statement: SqlStatement, oids: Sequence[int], system_of: SystemOf) -> RunOutcome:
@@ -221,7 +219,9 @@ def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
     if not isinstance(result, Answer):
         return RunOutcome(tag_of(bound, result if isinstance(result, int) else 0))
     if len(result) > most:
-        raise LimitReached(f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT")
+        raise LimitReached(
+            f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT"
+        )
     _, names = _columns(bound)
     return RunOutcome(tag_of(bound, len(result)), result.schema, names or result.names, result.to_arrow())
 
@@ -249,5 +249,3 @@ def tag_of(bound: Statement, count: int) -> str:
         case _:
             words = [word for word in re.findall(r"[A-Za-z]+", bound.text.upper()) if word not in ("OR", "REPLACE")]
             return " ".join(words[:2]) if len(words) > 1 and words[1] in _KINDS else words[0]
-
-

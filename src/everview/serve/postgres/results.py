@@ -135,7 +135,10 @@ class SubscribedRows:
         """Wait for a change, for a request to cancel, or until the client has gone."""
         await self._wire.flush()
         ahead = self._wire.ahead()
-        tasks = [asyncio.create_task(self._subscriber.wait()), asyncio.create_task(self._cancelled.wait())]
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self._subscriber.wait()),
+            asyncio.create_task(self._cancelled.wait()),
+        ]
         try:
             await asyncio.wait([*tasks, *([] if ahead.done() else [ahead])], return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -70,7 +70,7 @@ class ScramVerifier:
             stored, server = (b64decode(key, validate=True) for key in keys.split(":"))
             made = cls(b64decode(salt, validate=True), int(iterations), stored, server)
         except (ValueError, Error):
-            made = None
+            mechanism, made = "", None
         if made is None or mechanism != MECHANISM or len(made.stored_key) != 32 or len(made.server_key) != 32:
             raise WrongType("this is no verifier of SCRAM-SHA-256", hint="ScramVerifier.of_password makes one")
         return made

@@ -94,7 +94,9 @@ def _require_nothing_waiting(reader: asyncio.StreamReader) -> None:
 
 def _startup(code: int, body: MessageBody, writer: asyncio.StreamWriter, encrypted: bool) -> StartupRequest:
     if code >> 16 != 3:
-        raise ProtocolViolation(f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}: server supports 3.0", "0A000")
+        raise ProtocolViolation(
+            f"unsupported frontend protocol {code >> 16}.{code & 0xFFFF}: server supports 3.0", "0A000"
+        )
     given = startup_parameters(body)
     unknown = [name for name in given if name.startswith("_pq_.")]
     if code != PROTOCOL_3_0 or unknown:

@@ -164,7 +164,7 @@ def _relations(root: Any) -> Iterator[NamedInText]:
             defined |= {str(pair._1()).lower() for pair in items(node.cteRelations())}
         below = aliased if kind == "NamedStreamingRelation" else kind == "SubqueryAlias"
         waiting += [(child, below) for side in (node.children(), node.innerChildren()) for child in items(side)]
-    yield from (one for one in found if len(one.parts) > 1 or one.parts[0].lower() not in defined)
+    yield from (one for one in found if len(one.parts) != 1 or one.parts[0].lower() not in defined)
 
 
 def _dotted(parts: Any) -> str:

@@ -22,7 +22,7 @@ from everview.errors import MissingRuntime
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What a tick was: the epoch it made or would have made, when it began, how long it took, and rows in and out."""
+    """A report of a tick: its epoch, or the one a failed tick would have made; beginning, duration, rows in and out."""
 
     epoch: int
     began: int  # nanoseconds since 1970

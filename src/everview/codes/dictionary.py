@@ -263,7 +263,7 @@ class Dictionary:
 
     @property
     def located(self) -> Located:
-        """`arrays` for compiled code that is given an address: it must be kept as long as that reads it."""
+        """`arrays` for compiled code that reads by address: keep a reference until the code is done."""
         located = self._located
         if located is None or located.arrays is not self._table:
             located = self._located = Located.of(self._table)

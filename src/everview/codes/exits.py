@@ -39,7 +39,7 @@ class AsFrames:
 
 
 def package(name: str) -> Any:
-    """An optional package; a user who does not have it is told how to get it."""
+    """An optional package; without it, an error says how to install it."""
     try:
         return import_module(name)
     except ImportError:

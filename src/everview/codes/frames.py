@@ -71,7 +71,7 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
 
 
 def refused_column(data: Any) -> tuple[str, str] | None:
-    """The first column of a frame that Arrow does not hold, and what is wrong with it."""
+    """The first column of a frame that Arrow cannot hold, and the reason."""
     names = [str(name) for name in data.columns]
     for place, name in enumerate(names):
         column = data[name] if is_polars(data) else data.iloc[:, place]

@@ -156,7 +156,7 @@ def _never_read() -> Any:
 
 
 def core_of(database: Database) -> Core:
-    """The core of a database, for those that serve it."""
+    """The core of a database, for a server."""
     return database._core  # pyright: ignore[reportPrivateUsage]
 
 

@@ -46,7 +46,7 @@ class Strip:
 
 def chart(title: str, across: str, up: str, series: Sequence[Series], strip: Strip | None = None) -> str:
     """The series as lines with points, ``across`` and ``up`` name the axes."""
-    frame = Frame.around(series)
+    frame = PlotArea.around(series)
     parts = [
         *_axes(frame, across, up),
         *(line for at, each in enumerate(series) for line in _line(frame, each, COLOURS[at % len(COLOURS)])),
@@ -62,7 +62,7 @@ def chart(title: str, across: str, up: str, series: Sequence[Series], strip: Str
 
 
 @dataclass(frozen=True)
-class Frame:
+class PlotArea:
     """What part of the plane a chart shows: places from ``first`` to ``last``, values between powers of ten."""
 
     first: float
@@ -71,7 +71,7 @@ class Frame:
     high: int
 
     @classmethod
-    def around(cls, series: Sequence[Series]) -> Frame:
+    def around(cls, series: Sequence[Series]) -> PlotArea:
         """The frame of all points; of none, an empty one."""
         places = [place for each in series for place, _ in each.points]
         logs = [log10(value) for each in series for _, value in each.points if value > 0] or [0.0]
@@ -86,7 +86,7 @@ class Frame:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
 
-def _axes(frame: Frame, across: str, up: str) -> Iterator[str]:
+def _axes(frame: PlotArea, across: str, up: str) -> Iterator[str]:
     floor_ = HEIGHT - BOTTOM
     for power in range(frame.low, frame.high + 1):
         y = frame.y(10.0**power)
@@ -100,7 +100,7 @@ def _axes(frame: Frame, across: str, up: str) -> Iterator[str]:
     yield f'<text x="{LEFT - 6:.0f}" y="{TOP - 8:.0f}" text-anchor="end">{escape(up)}</text>'
 
 
-def _line(frame: Frame, series: Series, colour: str) -> Iterator[str]:
+def _line(frame: PlotArea, series: Series, colour: str) -> Iterator[str]:
     points = [(frame.x(place), frame.y(value), place, value) for place, value in series.points]
     yield f'<polyline stroke="{colour}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in points)}"/>'
     for x, y, place, value in points:
@@ -108,7 +108,7 @@ def _line(frame: Frame, series: Series, colour: str) -> Iterator[str]:
         yield f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="2.2"><title>{said}</title></circle>'
 
 
-def _strip(frame: Frame, series: Sequence[Series], strip: Strip) -> Iterator[str]:
+def _strip(frame: PlotArea, series: Sequence[Series], strip: Strip) -> Iterator[str]:
     """A stretch of colour for each place; neighbours of one kind are one stretch."""
     places = sorted({place for each in series for place, _ in each.points})
     colours = dict(zip(dict.fromkeys(strip.kinds), reversed(COLOURS), strict=False))

@@ -59,7 +59,7 @@ def layers_of(count: int, edges: Collection[Edge]) -> Layers:
 
 
 def _forward(count: int, edges: Collection[Edge]) -> Iterator[Edge]:
-    """The arrows without those from a node to itself; those back to a node on the way to it are turned."""
+    """The arrows without self-loops, and with the backward arrow of each cycle reversed."""
     following: dict[int, list[int]] = {}
     for source, target in edges:
         if source != target:
@@ -91,7 +91,7 @@ def _starts_first(count: int, edges: Collection[Edge]) -> list[int]:
 
 
 def _ranks(count: int, edges: Sequence[Edge]) -> list[int]:
-    """The layer of each node: after all before it, and a node that nothing leads to close to what it leads to."""
+    """The layer of each node: after all its predecessors; a node without any stands close to its successors."""
     after: dict[int, list[int]] = {}
     waits = [0] * count
     for source, target in edges:

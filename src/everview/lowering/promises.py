@@ -181,7 +181,7 @@ def of_seed(operator: MultijoinIncremental, atom: int, facts: Facts) -> Facts:
 
 
 def _of_sessions(operator: WindowIncremental, edges: SessionEdges, given: Facts) -> Facts:
-    """A row is in a session, or near enough to be joined to it or cut off, that ends at most the gap before it."""
+    """A row can join or split only sessions whose end is at most the gap before the row's time."""
     keys = _agreed([given], range(group_fields(operator)))
     last = earlier(given.get(edges.moment), edges.gap)
     return keys if last is None else {**keys, edges.last: last}

@@ -11,7 +11,7 @@ from everview.database import Database
 from everview.database.views import View
 from everview.doors import door
 from everview.errors import EverviewError
-from everview.notebook.pages import CircuitPage, Page, ViewPage
+from everview.notebook.pages import CircuitPage, ViewPage, WidgetPage
 from everview.notebook.widget import LiveWidget
 
 MOST_ROWS: Final = 1_000  # of a page
@@ -19,13 +19,13 @@ LONGEST: Final = 86_400  # seconds between two messages
 
 
 class LiveOutput:
-    """A widget that follows what it shows. A thread reads the page and sends it, at most once in ``every`` seconds.
+    """A widget that follows a view, a query or a circuit: a thread sends the page, at most once in ``every`` seconds.
 
     However many ticks come in between, one message has them all. Whatever goes wrong is written in the widget, and no
     tick fails for it. ``close`` ends it, and so does the end of the view or of the database.
     """
 
-    def __init__(self, page: Page, every: float) -> None:
+    def __init__(self, page: WidgetPage, every: float) -> None:
         self._page, self._every = page, every
         self._changed, self._stopped = Event(), Event()
         self._over = ""

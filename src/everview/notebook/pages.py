@@ -25,7 +25,7 @@ SORTED: Final = (
 LOOK: Final = 0.25  # seconds between two looks at a circuit
 
 
-class Page(Protocol):
+class WidgetPage(Protocol):
     """What a widget shows, until it ends."""
 
     def begin(self, changed: Callable[[], None], ended: Callable[[str], None]) -> None:
@@ -98,7 +98,7 @@ class ViewPage:
 
 
 class CircuitPage:
-    """The circuit of a database as a picture, each node with the rows that it holds and those that have come.
+    """The circuit of a database as a picture: at each node the rows held and the rows of the last tick.
 
     It looks at the number of the epoch now and then, so a tick does nothing for it. A circuit that is too large for a
     picture is a table of the nodes that did most.

@@ -135,7 +135,7 @@ class Loops:
 
 
 def exchange(program: Program, stage: Stage, cells: Cells) -> None:
-    """Hand every shard the rows that move to it when a stage begins; cells that tasks hold, tasks have moved."""
+    """Hand every shard its incoming rows at the beginning of a stage; tasks have moved the cells held by tasks."""
     for move in stage.moves:
         node = program.circuit[move]
         assert isinstance(node, Apply) and isinstance(node.operator, Exchange)
@@ -170,7 +170,7 @@ def _fed_back(loop: Loop, cells: Cells) -> Cells:
 
 
 def consolidated(delta: Any) -> Any:
-    """A cell in which every row is once; those that tasks hold are so when they are fed back."""
+    """A cell with equal rows added up; tasks add up their own cells before feeding them back."""
     if not isinstance(delta, np.ndarray) or is_batch(delta):
         return delta
     return arrange(delta, np.arange(delta.shape[1] - 1))

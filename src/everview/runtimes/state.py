@@ -89,7 +89,7 @@ class ProgramState:
                 raise WeightOverflow(f"{error}: of rows ({self.schemas[path, node][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self, names: Collection[str] | None = None) -> list[Pushed]:
-        """The batches that the open epoch appends, by trace and shard; of all traces, or of those that are named."""
+        """The batches of the open epoch by trace and shard; of all traces, or of the named ones."""
         self.absorb()
         chosen = self if names is None else [trace for trace in self if trace[1] in names]
         return [(trace, name, shard, batch) for trace, name, shard in chosen if (batch := trace.sum()) is not None]

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BroadcastValue:
-    """The value of a variable that was broadcast, in the functions that refer to it."""
+    """A broadcast variable's value, as functions with a reference to the variable see it."""
 
     value: Any
 
 
 def known_function(node: CatalystNode, java: Any, spark: SparkSession) -> str | None:
-    """The name by which plans call the function of a node; None if it is of a kind that no plan calls."""
+    """The name by which plans call a node's function; None for kinds of functions without a form in plans."""
     kind = int(node.fields["evalType"])
     if kind not in SCALARS and kind not in AGGREGATES:
         return None
@@ -46,13 +46,13 @@ def known_function(node: CatalystNode, java: Any, spark: SparkSession) -> str | 
 
 
 def _named(node: CatalystNode, function: SparkFunction) -> str:
-    """A function's own name; a lambda is named by what it computes, so that each is told from the others."""
+    """A function's own name; for a lambda, a digest of its code, so that two lambdas have two names."""
     name = str(node.fields["name"])
     return name if "<" not in name else f"lambda {blake2b(function.identity.encode(), digest_size=6).hexdigest()}"
 
 
 def _identity(call: Any, command: bytes) -> str:
-    """A text that is another one for a function that computes otherwise, also by the values that it refers to.
+    """A digest of a function's code and of the values it refers to: another computation has another digest.
 
     Where an object can be told from others only by its bytes, the bytes of the whole count.
     """
@@ -94,7 +94,7 @@ def _loaded(function: Any, spark: SparkSession, name: str) -> tuple[Any, bytes]:
 
 @contextmanager
 def _broadcast(function: Any) -> Generator[None]:
-    """Within the block, a function that is loaded finds the variables that were broadcast for it."""
+    """Within the block, loaded functions find their broadcast variables."""
     variables = function.broadcastVars()
     if not variables.size():
         yield

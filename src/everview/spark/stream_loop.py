@@ -130,7 +130,7 @@ class StreamLoop:
         self.query = None
 
     def read_all(self) -> None:
-        """Take in all files that are there now; those that come meanwhile are left to the next time."""
+        """Take in all files listed now; files that arrive meanwhile wait for the next round."""
         with self._lock:
             due = self._new(self._state.engine())
         while any(due.values()):
@@ -205,7 +205,7 @@ class LoopQuery:
         self._thread.start()
 
     def end(self) -> None:
-        """Wake the loop, which is to stop, and wait for it; unless it is the loop itself that calls."""
+        """Wake the stopping loop and wait for its end, unless called by the loop itself."""
         self.wake.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -207,7 +207,7 @@ _WIDTHS: Final[dict[Type, int]] = {TINYINT: 8, SMALLINT: 16, INTEGER: 32, BIGINT
 
 
 def _whole(value: Any, bits: int) -> int | None:
-    """A whole number in so many bits, of which those beyond are cut off; NULL if Java has no long for it."""
+    """A whole number cut to so many bits; NULL beyond the range of Java's long."""
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
         return None
     half = 1 << (bits - 1)

@@ -144,7 +144,7 @@ class Trace:
         self._open = number, self._put(batches, batch) if batches else [batch]
 
     def reopen(self, batches: Iterable[Matrix]) -> None:
-        """Let the open epoch have appended these batches, which sum up to those that it has, or are rows of them."""
+        """Replace the batches of the open epoch by these: the same sum, or a part of the same rows."""
         self._open = self._open[0], list(batches)
 
     def sum(self) -> Matrix | None:

@@ -132,7 +132,7 @@ def _named(column: exp.Expr) -> exp.Expr:
 
 
 def _column_name(node: exp.Expr) -> str:
-    """The name of a column: that of its function, its column or the type that it is cast to."""
+    """The name of a result's column: the name of its function, column or cast."""
     match node:
         case exp.Paren() | exp.Collate():
             return _column_name(node.this)

@@ -123,7 +123,7 @@ class Adaptive:
             self.there.written.setdefault(ref.key, []).append(ref)
 
     def _let_go(self) -> None:
-        """Write what the driver has appended, and map it in place of the memory that it takes."""
+        """Write the driver's appends to files, and map these instead of holding the rows in memory."""
         self._take()
         mine = {owned for owned, _ in self._mine}
         self._share()

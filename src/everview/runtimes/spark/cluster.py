@@ -180,7 +180,7 @@ class Cluster:
         return [Owed(here(owed.held), here(owed.woken)) for owed in due]
 
     def put_aside(self, left: Left) -> Left:
-        """Write what has left a loop to a file; what tasks have written stays where it is."""
+        """Write the rows that have left a loop to a file; rows written by tasks stay where they are."""
         self._puts += 1
         aside: Left = []
         with self._passer(f"aside-{self._puts}") as passer:

@@ -19,7 +19,7 @@ from everview.runtimes.spark.wire import Row, RowKind, matrix_rows
 from everview.types.words import Matrix
 
 
-class Leaving:
+class LeavingStage:
     """The streams of one stage that are wanted after a job whose last stage is ``end``."""
 
     def __init__(self, program: Program, number: int, end: int, passer: Passer) -> None:
@@ -31,11 +31,11 @@ class Leaving:
         self._fed = frozenset(fed for _, fed in program.feedbacks) if program.depth else frozenset[int]()
 
     def made(self, nodes: Iterable[int], known: Mapping[int, bool]) -> list[int]:
-        """Those of some streams that are wanted, and that the driver does not know."""
+        """The wanted streams among these, without those known to the driver."""
         return sorted(node for node in nodes if node in self._wanted and node not in known)
 
     def rows(self, shard: int, cells: Mapping[int, Matrix], known: Mapping[int, bool]) -> Iterator[Row]:
-        """A shard's rows for the driver; of the streams ``known`` to it, it says which ones are files.
+        """A shard's rows for the driver; rows of the streams ``known`` to the driver may be references to files.
 
         What is fed back is consolidated here if it is a file: the driver cannot do it.
         """

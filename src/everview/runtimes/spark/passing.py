@@ -127,7 +127,7 @@ def is_large(matrix: Matrix) -> bool:
 
 
 def reference(kind: RowKind, node: int, shard: int, ref: SliceRef, at: At = ()) -> Row:
-    """A row that says in which file the rows of a stream are, and of which time they are."""
+    """A reference, as a row, to a file with rows of a stream, and the time of these rows."""
     return Row(kind, node, shard, 0, json.dumps([ref, at]).encode())
 
 

@@ -22,7 +22,7 @@ from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
 from everview.runtimes.pending import At
-from everview.runtimes.spark.leaving import Leaving
+from everview.runtimes.spark.leaving import LeavingStage
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.stages import joined, one, reporting
 from everview.runtimes.spark.values import TaskDictionary, ValuePassing, attempt, reads_values
@@ -90,7 +90,7 @@ class Round:
                 SegmentWriter(self.path, self.epoch + 1, attempt) as writer,
                 Passer(self.path, self.epoch + 1, attempt) as passer,
             ):
-                leaving = Leaving(self.program, self.stage, self.stage, passer)
+                leaving = LeavingStage(self.program, self.stage, self.stage, passer)
                 for shard in sorted(arrived):
                     context = Context(values.dictionary, self.program.circuit.functions, self.check)
                     everywhere = cache(lambda read, c=context: self._everywhere(read, shared, c))

@@ -24,7 +24,7 @@ from everview.kernels.threads import keep_to
 from everview.operators.operator import Context, Moment
 from everview.runtimes.embedded.hydrate import Integral
 from everview.runtimes.spark.disk import LASTING, refused
-from everview.runtimes.spark.leaving import Leaving, exchange_of
+from everview.runtimes.spark.leaving import LeavingStage, exchange_of
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Gathering, TaskDictionary, ValuePassing, attempt, reads_values
 from everview.runtimes.spark.wire import (
@@ -158,7 +158,7 @@ def run(job: Job, number: int, rows: Iterable[Row], attempt: str) -> Iterator[Ro
             case _:
                 yield row
     yield from _shared_later(job, number, shared)
-    given = Given(arrived, blocks, received.shared(shared), frozenset(by_file))
+    given = StageInput(arrived, blocks, received.shared(shared), frozenset(by_file))
     yield from reporting(number, lambda: _run(job, number, given, attempt))
 
 
@@ -183,7 +183,7 @@ def reporting(stage: int, rows: Callable[[], Iterator[Row]]) -> Iterator[Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class StageInput:
     """What a task is given: rows of streams by shard, blocks of values, and streams that every task has whole."""
 
     arrived: dict[int, dict[int, list[Matrix]]]
@@ -192,7 +192,7 @@ class Given:
     by_file: frozenset[tuple[int, int]]  # shard and stream of rows that came as a file
 
 
-def _run(job: Job, number: int, given: Given, attempt: str) -> Iterator[Row]:
+def _run(job: Job, number: int, given: StageInput, attempt: str) -> Iterator[Row]:
     with (
         SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
         Passer(job.path, job.epoch + 1, attempt) as passer,
@@ -212,7 +212,7 @@ def _run(job: Job, number: int, given: Given, attempt: str) -> Iterator[Row]:
 class _Work:
     """A task under way: its shards one after the other, all into one segment."""
 
-    def __init__(self, job: Job, number: int, writer: SegmentWriter, passer: Passer, given: Given) -> None:
+    def __init__(self, job: Job, number: int, writer: SegmentWriter, passer: Passer, given: StageInput) -> None:
         self.job = job
         self.number = number
         self.program = job.program
@@ -226,7 +226,7 @@ class _Work:
         needed = by_value or reads_values(job.program, number, number)
         self.values = TaskDictionary(self.state, given.blocks, needed=needed)
         self.context = Context(self.values.dictionary, job.program.circuit.functions, job.check)
-        self.leaving = Leaving(job.program, number, job.last, passer)
+        self.leaving = LeavingStage(job.program, number, job.last, passer)
         self._wide: dict[Read, Wide] = {}
 
     def shard(self, shard: int, arrived: Mapping[int, list[Matrix]]) -> Iterator[Row]:

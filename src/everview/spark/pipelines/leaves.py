@@ -59,7 +59,7 @@ class LeafRelation:
 
 
 def leaf_relation(spark: SparkSession, node: Any) -> LeafRelation | None:
-    """What a node of an analysed plan reads; None if it is no leaf that reads files or a table."""
+    """The files or the table read by a leaf of an analysed plan; None for all other nodes."""
     kind = str(node.getClass().getSimpleName())
     if kind not in (*BATCH, *STREAMS):
         return None
@@ -141,6 +141,6 @@ def _options(options: Any) -> dict[str, str]:
 
 
 def _named(shown: str, *identity: Any) -> str:
-    """A name for a source: a word that says what it is, and a digest that tells it from all others."""
+    """A name for a source: a word for people, and a digest, so that no two sources share it."""
     word = re.sub(r"\W+", "_", shown.rstrip("/*").rpartition("/")[2]).strip("_").lower() or "rows"
     return f"{word[:40]}_{hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]}"

@@ -35,7 +35,7 @@ _REVISES: Final = {
 
 
 class NotYet(BaseException):
-    """Raised through a query that reads a dataset which is not defined yet; no query should catch it."""
+    """Raised through a query by a read of a dataset without a definition yet; no query should catch it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -193,7 +193,7 @@ class ProjectResolver:
     # -- what names mean in queries
 
     def known(self, name: str) -> str | None:
-        """The dataset that a query's name means; None if it is a table of the catalog. Raises if it is not defined."""
+        """The dataset meant by a name in a query; None for tables of the catalog. Raises without a definition."""
         parts = [part.strip("`") for part in name.split(".")]
         for known in self.project.outputs:
             declared = known.split(".")
@@ -356,7 +356,7 @@ def _reading(resolver: ProjectResolver) -> Generator[None]:
 
 
 def _patches() -> Iterator[tuple[Any, str, Any, Any]]:
-    """The classes and methods, each with the function that it has and the one that finds datasets, too."""
+    """Classes and methods, each with its own function and the replacement that also finds datasets."""
     from pyspark.sql import DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
 

@@ -143,7 +143,7 @@ def _changes_flow(name: str, operation: Any, where: str, settings: dict[str, str
 
 
 def relations_of(spark: SparkSession, text: str) -> list[NamedInText]:
-    """The relations that a query names, without those that it defines itself by WITH."""
+    """The relations named in a query, without those of its own WITH."""
     session: Any = spark
     return list(_relations(session._jsparkSession.sessionState().sqlParser().parsePlan(text)))
 

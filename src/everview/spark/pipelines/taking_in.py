@@ -105,7 +105,7 @@ def _weighted(rows: DataFrame, weight: int) -> DataFrame:
 
 
 def _difference(now: DataFrame, held: DataFrame) -> DataFrame:
-    """The changes from the rows that are held to those that there are; Spark compares all columns but maps."""
+    """The changes from the held rows to the present ones; Spark compares all columns but maps."""
     same = held.select(*(held[name].cast(now.schema[name].dataType).alias(name) for name in now.columns))
     if any(kind in now.schema.simpleString() for kind in ("map<", "variant")):
         return _weighted(now, 1).unionAll(_weighted(same, -1))

@@ -36,7 +36,7 @@ _TABLES: Final = ("catalog", "none")
 
 @dataclass(frozen=True, slots=True)
 class ProjectUpdate:
-    """What an update has done: the epoch it ended at, the sources that had news, and the tables that were written."""
+    """The result of an update: its last epoch, the sources with new rows, and the tables written."""
 
     epoch: int
     sources: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def load(spec: ProjectFile, spark: SparkSession, project: Declarations) -> None:
 
 
 def _later(spark: SparkSession) -> Callable[[str], DataFrame]:
-    """A function that asks a session's `sql` as it is then: while queries are resolved, it finds datasets."""
+    """A call of a session's present `sql`, which finds datasets while queries are resolved."""
 
     def ask(text: str) -> DataFrame:
         return spark.sql(text)

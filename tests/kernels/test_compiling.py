@@ -1,8 +1,10 @@
 """Compiling all kernels ahead of their first use."""
 
+import pickle
+
 import pytest
 
-from everview.kernels import compiling
+from everview.kernels import compiling, deviations
 from everview.kernels.jit import CompiledKernel
 from everview.kernels.progress import progress
 
@@ -28,3 +30,8 @@ def test_kernels_come_before_those_that_are_made_of_them(monkeypatch: pytest.Mon
     compiling.compile_kernels()
     assert sorted(order) == sorted(compiling.kernels())
     assert order.index("everview.kernels.weights:largest_weight") < order.index("everview.kernels.machine:run")
+
+
+def test_a_kernel_is_pickled_by_name() -> None:
+    """An operator that a task is sent may refer to the kernel of its compiled form."""
+    assert pickle.loads(pickle.dumps(deviations.aggregate_any)) is deviations.aggregate_any

@@ -71,7 +71,7 @@ class CompiledKernel:
 
     def __init__(self, function: Callable[..., Any], result: Any, parameters: tuple[Any, ...] = ()) -> None:
         self.__wrapped__ = function
-        self.__name__ = function.__name__
+        self.__name__, self.__module__ = function.__name__, function.__module__  # by which pickling refers to it
         self.__doc__ = function.__doc__
         self._types = result, parameters
         self._loading: Any = None  # the dispatcher while the kernel is being compiled: a recursive body refers to it

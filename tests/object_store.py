@@ -8,7 +8,25 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from everview.traces.store import Fingerprints
+
 _numbers = count()
+
+PLAN = Fingerprints("plan", {"edges": "e1"})
+
+# A program that commits epoch after epoch to the state at a URL, and says each number when it is committed.
+WRITER = """
+import sys
+import numpy as np
+from everview.traces.store import Store
+store = Store.open(sys.argv[1])
+while True:
+    epoch = store.epoch + 1
+    store.commit(epoch, [("edges", 0, np.full((9000 if epoch % 3 == 0 else 1, 2), epoch))])
+    print(epoch, flush=True)
+    if epoch % 7 == 0:
+        store.vacuum()
+"""
 
 
 @contextmanager

@@ -75,8 +75,11 @@ class Moments:
         return self._local
 
 
+ENDS_OF_BLOCKS = ("SWAP", "LOAD_CONST", "PRECALL", "CALL", "PUSH_EXC_INFO", "WITH_EXCEPT_START")
+
+
 def gives_back(frame: FrameType) -> bool:
-    """Whether a with-statement is about to call the end of its block, as its own code runs to an end.
+    """Whether a with-statement is about to call the end of its block, by its own code or by its handler of exceptions.
 
     There the interpreter runs no signal handler and needs no memory, so nothing is ever raised; only a tracer can. Nor
     is anything raised where a ``try`` begins, which the table of handlers leaves out for that reason, nor between the
@@ -87,7 +90,7 @@ def gives_back(frame: FrameType) -> bool:
         return True
     if dis.opname[frame.f_code.co_code[at]] == "NOP":
         return True
-    if dis.opname[frame.f_code.co_code[at]] not in ("SWAP", "LOAD_CONST", "PRECALL", "CALL"):
+    if dis.opname[frame.f_code.co_code[at]] not in ENDS_OF_BLOCKS:
         return False
     line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
     return line.lstrip().startswith("with ")

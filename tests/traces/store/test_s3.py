@@ -12,25 +12,10 @@ import numpy as np
 import pytest
 
 from everview.errors import EverviewError, LockedState, MissingRuntime, StoreError
-from everview.traces.store import Fingerprints, Store, arrow_objects
+from everview.traces.store import Store, arrow_objects
 from everview.traces.store.arrow_objects import ArrowObjects, objects_at
 from everview.traces.store.objects import Refusal
-from object_store import state_url
-
-PLAN = Fingerprints("plan", {"edges": "e1"})
-
-WRITER = """
-import sys
-import numpy as np
-from everview.traces.store import Store
-store = Store.open(sys.argv[1])
-while True:
-    epoch = store.epoch + 1
-    store.commit(epoch, [("edges", 0, np.full((9000 if epoch % 3 == 0 else 1, 2), epoch))])
-    print(epoch, flush=True)
-    if epoch % 7 == 0:
-        store.vacuum()
-"""
+from object_store import PLAN, WRITER, state_url
 
 
 @pytest.fixture(autouse=True)

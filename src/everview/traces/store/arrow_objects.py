@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import parse_qs, urlsplit, urlunsplit
+from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -132,7 +132,7 @@ def objects_at(url: str) -> Objects:
     shown = _without_secrets(url)
     create = _CREATORS[scheme](url)  # first: it says best what is missing
     try:
-        files, root = pafs.FileSystem.from_uri(url)
+        files, root = _by_key(url) if scheme == "abfss" and urlsplit(url).password else pafs.FileSystem.from_uri(url)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise StoreError(f"{shown} cannot be opened: {_first_line(error)}", hint=CREDENTIALS[scheme]) from error
     return ArrowObjects(shown, files, root, create)
@@ -142,16 +142,12 @@ def objects_at(url: str) -> Objects:
 
 
 def _s3(url: str) -> Create:
-    parts = urlsplit(url)
-    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    parts, query = urlsplit(url), _options(url)
     boto3, exceptions = _library("boto3", "s3"), _library("botocore.exceptions", "s3")
-    endpoint = query.get("endpoint_override")
-    if endpoint and "://" not in endpoint:
-        endpoint = f"{query.get('scheme', 'https')}://{endpoint}"
     session = boto3.Session(aws_access_key_id=parts.username, aws_secret_access_key=parts.password)
     if session.get_credentials() is None:
         raise StoreError(f"there are no credentials for {_without_secrets(url)}", hint=CREDENTIALS["s3"])
-    client = session.client("s3", endpoint_url=endpoint, region_name=query.get("region"))
+    client = session.client("s3", endpoint_url=_endpoint(query), region_name=query.get("region"))
 
     def create(path: str, data: bytes) -> bool:
         bucket, _, key = path.partition("/")
@@ -175,9 +171,15 @@ def _s3(url: str) -> Create:
 
 def _gs(url: str) -> Create:
     storage, exceptions = _library("google.cloud.storage", "gs"), _library("google.api_core.exceptions", "gs")
-    auth = _library("google.auth.exceptions", "gs")
+    auth, credentials = _library("google.auth.exceptions", "gs"), _library("google.auth.credentials", "gs")
+    query, anonymous = _options(url), urlsplit(url).username == "anonymous"
+    endpoint = _endpoint(query)
     try:
-        client = storage.Client()
+        client = storage.Client(
+            project=query.get("project_id", "none" if anonymous else None),
+            credentials=credentials.AnonymousCredentials() if anonymous else None,
+            client_options={"api_endpoint": endpoint} if endpoint else None,
+        )
     except (auth.DefaultCredentialsError, OSError) as error:
         raise StoreError(f"there are no credentials for {url}: {_first_line(error)}", hint=CREDENTIALS["gs"]) from error
 
@@ -201,14 +203,8 @@ def _gs(url: str) -> Create:
 def _abfss(url: str) -> Create:
     blob, core = _library("azure.storage.blob", "abfss"), _library("azure.core.exceptions", "abfss")
     identity = _library("azure.identity", "abfss")
-    parts = urlsplit(url)  # abfss://container@account.dfs.core.windows.net/path
-    if not parts.username or parts.hostname is None:
-        raise StoreError(
-            f"{_without_secrets(url)} does not name a place for a state",
-            hint="give abfss://container@account.dfs.core.windows.net/path",
-        )
-    account = parts.hostname.replace(".dfs.", ".blob.")
-    client = blob.BlobServiceClient(f"https://{account}", credential=identity.DefaultAzureCredential())
+    secret = unquote(urlsplit(url).password or "")
+    client = blob.BlobServiceClient(_blob_account(url), credential=secret or identity.DefaultAzureCredential())
 
     def create(path: str, data: bytes) -> bool:
         container, _, key = path.partition("/")
@@ -227,6 +223,47 @@ def _abfss(url: str) -> Create:
         return True
 
     return create
+
+
+def _blob_account(url: str) -> str:
+    """The address of an account's blobs.
+
+    >>> _blob_account("abfss://bank@money.dfs.core.windows.net/state")
+    'https://money.blob.core.windows.net'
+    >>> _blob_account("abfss://money:key@127.0.0.1:10000/bank/state?enable_tls=false")
+    'http://127.0.0.1:10000/money'
+    """
+    parts = urlsplit(url)
+    if not parts.username or parts.hostname is None:
+        raise StoreError(
+            f"{_without_secrets(url)} does not name a place for a state",
+            hint="give abfss://container@account.dfs.core.windows.net/path",
+        )
+    if parts.port is None:
+        return f"https://{parts.hostname.replace('.dfs.', '.blob.')}"
+    scheme = "http" if _options(url).get("enable_tls") == "false" else "https"
+    return f"{scheme}://{parts.hostname}:{parts.port}/{parts.username}"
+
+
+def _by_key(url: str) -> tuple[Any, str]:
+    """Arrow's filesystem of an account, opened by its key, which no URL of Arrow's can carry; and the root in it."""
+    parts, address = urlsplit(url), urlsplit(_blob_account(url))
+    key = unquote(parts.password or "")
+    if parts.port is None:
+        return pafs.AzureFileSystem(address.netloc.partition(".")[0], account_key=key), f"{parts.username}{parts.path}"
+    by = {"blob_storage_authority": address.netloc, "dfs_storage_authority": address.netloc}
+    by |= {"blob_storage_scheme": address.scheme, "dfs_storage_scheme": address.scheme}
+    return pafs.AzureFileSystem(parts.username, account_key=key, **by), parts.path.lstrip("/")
+
+
+def _options(url: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def _endpoint(options: dict[str, str]) -> str | None:
+    """The address of a server in place of the store's own; None if the options name none."""
+    endpoint = options.get("endpoint_override")
+    return f"{options.get('scheme', 'https')}://{endpoint}" if endpoint and "://" not in endpoint else endpoint
 
 
 def _hdfs(url: str) -> Create:
@@ -305,5 +342,7 @@ def _without_secrets(url: str) -> str:
     's3://bank/state'
     """
     parts = urlsplit(url)
-    host = parts.netloc if parts.scheme.lower() == "abfss" else parts.netloc.rpartition("@")[2]
+    user, at, host = parts.netloc.rpartition("@")
+    if parts.scheme.lower() == "abfss":  # the container, or the account
+        host = f"{user.partition(':')[0]}{at}{host}"
     return urlunsplit((parts.scheme, host, parts.path, "", ""))

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from everview.errors import BadRows, CodeCollision
 from everview.plan.timed import CLOCK
 from everview.runtimes.spark.engine import Engine, Ticked
+from everview.runtimes.spark.epoch_notes import EpochNotes
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
@@ -64,6 +65,7 @@ class PipelineEpochs:
         self._spark, self._sources, self._state, self._delivery = spark, sources, state, delivery
         self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
         self.progress = ProgressLog()
+        self._notes = EpochNotes(state.path)
 
     def batch(self, engine: Engine, specs: Sequence[SourceSpec], frame: DataFrame, query: str, number: int) -> None:
         """Run the epoch of one micro-batch of a streaming query, unless the state has it already."""
@@ -232,17 +234,17 @@ class PipelineEpochs:
     ) -> None:
         del self.progress[:-REMEMBERED]
         where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
-        self.progress.append(
-            Progress(
-                epoch=ticked.epoch,
-                batch=batch,
-                rows_in=rows,
-                rows_out={name: len(changes) for name, changes in ticked.changes.items()},
-                times=times,
-                placement=where,
-                reason="; ".join(made.reason for made in ticked.decisions),
-                state_bytes=engine.state_bytes,
-                trace_rows=engine.trace_rows,
-                bad_rows=bad,
-            )
+        done = Progress(
+            epoch=ticked.epoch,
+            batch=batch,
+            rows_in=rows,
+            rows_out={name: len(changes) for name, changes in ticked.changes.items()},
+            times=times,
+            placement=where,
+            reason="; ".join(made.reason for made in ticked.decisions),
+            state_bytes=engine.state_bytes,
+            trace_rows=engine.trace_rows,
+            bad_rows=bad,
         )
+        self.progress.append(done)
+        self._notes.add(done.to_dict() | {"ended": self.progress.totals.ended})

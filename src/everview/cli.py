@@ -304,7 +304,7 @@ Tokens = Annotated[Path | None, typer.Option("--tokens", help="The file of token
 def serve(
     target: Annotated[
         Path,
-        typer.Argument(help="A state directory, of a database or of a pipeline; a pipeline's file; or a script of SQL."),
+        typer.Argument(help="A state directory of a database or a pipeline, a pipeline's file, or a script of SQL."),
     ],
     host: Annotated[str, typer.Option(help="Where to listen; beyond loopback only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0 takes one that is free.")] = 8520,

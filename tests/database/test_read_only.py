@@ -110,8 +110,8 @@ def test_a_reader_moves_on_by_what_has_changed(monkeypatch: Any, tmp_path: Path,
                     for row, weight in changes:
                         held[name][row] += weight
                 assert reader.epoch == db.epoch
-                for name in held:
-                    assert dict(+held[name]) == dict(reader.view(name).contents()) == dict(db.view(name).contents())
+                for name, rows in held.items():
+                    assert dict(+rows) == dict(reader.view(name).contents()) == dict(db.view(name).contents())
                 assert sorted(reader.table("t").rows()) == sorted(db.table("t").rows())
             assert reader.verify()
             assert reader.why("reach", reader.view("reach").rows()[0]).base_rows()

@@ -1,7 +1,7 @@
 """Mirrors: the sources and views of a Spark pipeline as a database in memory, kept up to date from its state directory.
 
-The pipeline's process writes; this one, which needs no Spark, reads what each committed epoch has changed: slices of the
-state that two epochs have in common are not read again. An epoch of the pipeline is one tick here, under the same
+The pipeline's process writes; this one, which needs no Spark, reads what each committed epoch has changed: slices of
+the state that two epochs have in common are not read again. An epoch of the pipeline is one tick here, under the same
 number, so that whoever has seen an epoch goes on from there, whichever server they ask. Each view has a table behind
 it, in the schema ``pipeline``; sources that are kept are tables.
 """

@@ -1,4 +1,4 @@
-"""What ``everview serve`` is pointed at: a state directory, a script of SQL, or the file of a pipeline, which names one.
+"""What ``everview serve`` is pointed at: a state directory, a script of SQL, or a pipeline's file, which names one.
 
 A pipeline's file is read only as far as to find where its state is, so that no Spark is needed to serve that.
 """

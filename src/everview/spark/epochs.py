@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadRows, CodeCollision
+from everview.observe import TickObserver, TickReport
 from everview.plan.timed import CLOCK
 from everview.runtimes.spark.engine import Engine, Ticked
 from everview.runtimes.spark.epoch_notes import EpochNotes
@@ -66,6 +67,7 @@ class PipelineEpochs:
         self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
         self.progress = ProgressLog()
         self._notes = EpochNotes(state.path)
+        self.observer: TickObserver | None = None  # told of every epoch, if there is one
 
     def batch(self, engine: Engine, specs: Sequence[SourceSpec], frame: DataFrame, query: str, number: int) -> None:
         """Run the epoch of one micro-batch of a streaming query, unless the state has it already."""
@@ -123,8 +125,8 @@ class PipelineEpochs:
     def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
         """Run steps 1 to 5 of an epoch."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
-        start = perf_counter()
-        with described(self._spark, engine.epoch + 1, alone=batch is None) as describe:
+        start, epoch = perf_counter(), engine.epoch + 1
+        with described(self._spark, epoch, alone=batch is None) as describe:
             describe("read what is new")
             limit = self._limit(engine, arrival, batch)
             fetched = None if limit == 0 else arrival.fetch(None if self._placement.place == "driver" else limit)
@@ -140,7 +142,8 @@ class PipelineEpochs:
                     ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
                     rows = dict(ticked.arrived)
                     self._placement.cluster.learn(sum(rows.values()), ticked.tick)
-            except BaseException:
+            except BaseException as error:
+                self._tell(epoch, perf_counter() - start, failure=str(error) or type(error).__name__)
                 self._state.close_if_uncertain(engine)
                 raise
             describe("sinks")
@@ -248,3 +251,14 @@ class PipelineEpochs:
         )
         self.progress.append(done)
         self._notes.add(done.to_dict() | {"ended": self.progress.totals.ended})
+        self._tell(done.epoch, times["total"], rows_in=done.rows_in, rows_out=done.rows_out, placement=where)
+
+    def _tell(self, epoch: int, seconds: float, **said: Any) -> None:
+        """Report an epoch to the observer; whatever that does, the epoch is what it is."""
+        if self.observer is None:
+            return
+        counts = {"rows_in": {}, "rows_out": {}, **said}
+        try:
+            self.observer(TickReport(epoch, time_ns() - int(seconds * 1e9), seconds, **counts))
+        except Exception:
+            log.exception("an observer of epochs raised")

@@ -25,6 +25,7 @@ from everview.verify import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from everview.observe import TickObserver
     from everview.why import Why
 
 
@@ -34,6 +35,13 @@ class PipelineReading(PipelineParts):
     def metrics(self) -> str:
         """The progress as text in Prometheus' format; see `everview.spark.metrics`. Waits for no epoch under way."""
         return metrics(self.progress, delivered=self._delivery.last)
+
+    def observe(self, observer: TickObserver | None) -> None:
+        """Call ``observer(report)`` after every epoch, also one that failed; None ends that.
+
+        `everview.observe.TickSpans` makes spans of OpenTelemetry of reports, `everview.observe.TickLogs` lines of JSON.
+        """
+        self._epochs.observer = observer
 
     @property
     def token(self) -> str | None:

@@ -97,13 +97,15 @@ class EpochMove:
         return self.changes
 
     def _of_views(self) -> dict[str, Batch]:
+        by_trace: dict[str, list[Matrix]] = {}
+        wanted = {self.run.program.names[view.node] for view in self.run.views.values() if view.node is not None}
+        for (trace, _), difference in self.changed.items():
+            if trace in wanted:
+                by_trace.setdefault(trace, []).append(difference.rows)
         changes: dict[str, Batch] = {}
         for name, view in self.run.views.items():
-            if view.node is None:
-                continue
-            trace = self.run.program.names[view.node]
-            rows = [self.changed[trace, shard].rows for shard in range(self.run.shards) if (trace, shard) in self.changed]
-            if rows and any(map(len, rows)):
+            rows = [] if view.node is None else by_trace.get(self.run.program.names[view.node], [])
+            if any(map(len, rows)):
                 whole = arrange(np.concatenate(rows), np.arange(view.schema.width))
                 changes[name] = Batch(view.schema, whole, self.run.dictionary)
         return {name: change for name, change in changes.items() if len(change)}

@@ -18,8 +18,8 @@ from everview.codes import decode
 from everview.codes.encode import encode_weighted
 from everview.database.catalog import Assembled, Catalog
 from everview.runtimes.embedded import Embedded
+from everview.runtimes.embedded.history import StateReader
 from everview.runtimes.embedded.moving import EpochMove, prepared_move
-from everview.traces.store import Reader
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes
 
@@ -34,7 +34,7 @@ class CommittedEpoch:
     run: Embedded
     catalog: Catalog
     assembled: Assembled
-    state: Reader | None = None  # the directory at this epoch
+    state: StateReader | None = None  # the directory at this epoch
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class StateFollower:
 
     path: Path
     read: Callable[[], CommittedEpoch]
-    shown: Reader | None = None
+    shown: StateReader | None = None
 
     def close(self) -> None:
         """Let the writer vacuum what is shown."""
@@ -67,7 +67,7 @@ class StateFollower:
             core.telling.listeners.tell()
             return changes
 
-    def _way(self, core: Core, later: Reader, changes: dict[str, Batch]) -> Callable[[], None]:
+    def _way(self, core: Core, later: StateReader, changes: dict[str, Batch]) -> Callable[[], None]:
         """The act that moves a database on, which may be repeated, and leaves the changes of views."""
         assert self.shown is not None, "an epoch is shown"
         move = prepared_move(core.run, self.shown, later)
@@ -89,7 +89,7 @@ class StateFollower:
 
         return read_anew
 
-    def _show(self, state: Reader) -> None:
+    def _show(self, state: StateReader) -> None:
         shown, self.shown = self.shown, state
         if shown is not None and shown is not state:
             shown.close()

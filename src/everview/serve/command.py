@@ -47,7 +47,7 @@ class ServeOptions:
     def token_file(self) -> TokenFile:
         """Where the tokens are: in the file given, or in the state directory."""
         home = self.state or self.target
-        return TokenFile(self.tokens or (home / TOKENS if home.suffix != ".sql" else home.with_name(TOKENS)))
+        return TokenFile(self.tokens or (home.with_name(TOKENS) if home.is_file() else home / TOKENS))
 
 
 def serve(options: ServeOptions, stop: Stop, say: Any) -> None:

@@ -21,12 +21,13 @@ from everview.database.following import StateFollower
 from everview.database.snapshots import core_of
 from everview.errors import StoreError
 from everview.plan.timed import is_companion
+from everview.runtimes.embedded.history import StateReader, attached, has_state
 from everview.runtimes.spark.epoch_notes import EpochNotes
 from everview.runtimes.spark.stored import StoredRelation, changes, dictionary_for, shards, tables, views
 from everview.serve.timeline import EpochSeen
-from everview.traces.store import Reader, Store
 from everview.types import Schema
 from everview.types.names import quoted
+from everview.types.words import Matrix
 
 HOME: Final = "pipeline"
 AT_ONCE: Final = 64  # epochs that one call takes in; the next goes on
@@ -35,9 +36,9 @@ Kind = tuple[str, Schema]  # of a relation: among the views or the tables, and i
 
 def is_pipeline(path: Path) -> bool:
     """Whether a directory is the state of a pipeline, and not that of a database."""
-    if not Store.exists(path):
+    if not has_state(path):
         return False
-    with Store.attach(path) as state:
+    with attached(path) as state:
         return state.epoch > 0 and DESCRIPTION not in state.manifest.meta and "views" in state.manifest.meta
 
 
@@ -47,7 +48,7 @@ class PipelineMirror:
     def __init__(self, path: Path) -> None:
         """Show the last epoch of a state directory; `follow` moves on to later ones."""
         self._path, self._notes = path, EpochNotes(path)
-        self._state: Reader | None = None  # the epoch that is shown; its slices are not vacuumed meanwhile
+        self._state: StateReader | None = None  # the epoch that is shown; its slices are not vacuumed meanwhile
         self._known: dict[str, Kind] = {}
         self.database = connect()
         core_of(self.database).follower = StateFollower(path, _never_read)
@@ -71,11 +72,11 @@ class PipelineMirror:
             if before is not None:
                 before.close()
 
-    def _later(self) -> Iterator[Reader]:
+    def _later(self) -> Iterator[StateReader]:
         """The states of later epochs, each to be closed by whoever takes it; what was vacuumed comes with the next."""
         known = self._state
         if known is None:
-            yield Store.attach(self._path)
+            yield attached(self._path)
             return
         last = known.at()
         for number in range(known.epoch + 1, min(last.epoch, known.epoch + AT_ONCE)):
@@ -89,7 +90,7 @@ class PipelineMirror:
         else:
             last.close()
 
-    def _take_in(self, database: Database, before: Reader | None, after: Reader) -> None:
+    def _take_in(self, database: Database, before: StateReader | None, after: StateReader) -> None:
         """Change the tables as an epoch has, in one tick under its number."""
         relations = _relations(after)
         if after.epoch and not relations:
@@ -123,13 +124,13 @@ class PipelineMirror:
         return set(anew)
 
 
-def _relations(state: Reader) -> dict[str, tuple[str, StoredRelation]]:
+def _relations(state: StateReader) -> dict[str, tuple[str, StoredRelation]]:
     """The kept views and sources of a state, each with where it is listed; a view goes before a source of its name."""
     kept = {name: ("tables", relation) for name, relation in tables(state).items() if not is_companion(name)}
     return kept | {name: ("views", relation) for name, relation in views(state).items()}
 
 
-def _changed(before: Reader | None, after: Reader, name: str, what: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _changed(before: StateReader | None, after: StateReader, name: str, what: Any) -> Matrix:
     """What an epoch has changed in a relation, on all shards."""
     count = shards(after if before is None else before)
     return np.concatenate([changes(before, after, name, shard, what) for shard in range(count)])

@@ -143,7 +143,7 @@ class PipelineEpochs:
                     rows = dict(ticked.arrived)
                     self._placement.cluster.learn(sum(rows.values()), ticked.tick)
             except BaseException as error:
-                self._tell(epoch, perf_counter() - start, failure=str(error) or type(error).__name__)
+                self._failed(epoch, perf_counter() - start, error)
                 self._state.close_if_uncertain(engine)
                 raise
             describe("sinks")
@@ -251,14 +251,22 @@ class PipelineEpochs:
         )
         self.progress.append(done)
         self._notes.add(done.to_dict() | {"ended": self.progress.totals.ended})
-        self._tell(done.epoch, times["total"], rows_in=done.rows_in, rows_out=done.rows_out, placement=where)
+        if self.observer is not None:
+            seconds = times["total"]
+            self._tell(TickReport(done.epoch, _ago(seconds), seconds, rows, done.rows_out, placement=where))
 
-    def _tell(self, epoch: int, seconds: float, **said: Any) -> None:
-        """Report an epoch to the observer; whatever that does, the epoch is what it is."""
-        if self.observer is None:
-            return
-        counts = {"rows_in": {}, "rows_out": {}, **said}
+    def _failed(self, epoch: int, seconds: float, error: BaseException) -> None:
+        self._tell(TickReport(epoch, _ago(seconds), seconds, {}, {}, failure=str(error) or type(error).__name__))
+
+    def _tell(self, report: TickReport) -> None:
+        """Report an epoch to the observer, if there is one; whatever that does, the epoch is what it is."""
         try:
-            self.observer(TickReport(epoch, time_ns() - int(seconds * 1e9), seconds, **counts))
+            if self.observer is not None:
+                self.observer(report)
         except Exception:
             log.exception("an observer of epochs raised")
+
+
+def _ago(seconds: float) -> int:
+    """The moment so many seconds ago, in nanoseconds since 1970."""
+    return time_ns() - int(seconds * 1e9)

@@ -15,7 +15,7 @@ def test_what_is_compiled_already_is_not_compiled_again(monkeypatch: pytest.Monk
 
 
 def test_common_kernels_are_some_of_all() -> None:
-    assert COMMON < compiling.kernels().keys()
+    assert compiling.kernels().keys() > COMMON
 
 
 def test_other_processes_compile_what_is_missing_and_this_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:

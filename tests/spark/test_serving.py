@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from everview.cli import app
+from everview.observe import TickReport
 from everview.spark import Pipeline
 from serving import Client, Events
 
@@ -45,7 +46,8 @@ def test_a_server_follows_a_pipeline(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def followed(p: Pipeline, spark: SparkSession, port: int) -> None:
-    client, first = Client(port), p.epoch
+    client, first, reports = Client(port), p.epoch, list[TickReport]()
+    p.observe(reports.append)
     assert sorted(client.sql("SELECT * FROM totals")) == [["Ada", 5], ["Bob", 7]]
     assert sorted(client.sql("SELECT id FROM orders")) == [[1], [2]]
     with closing(Events(port, "/v1/views/totals/changes")) as events:
@@ -72,6 +74,8 @@ def followed(p: Pipeline, spark: SparkSession, port: int) -> None:
     last = progress["epochs"][-1]
     assert (last["epoch"], last["placement"], last["rows_in"]) == (p.epoch, "driver", {"orders": 1})
     assert last["seconds"] >= last["steps"]["tick"] > 0
+    assert [report.epoch for report in reports] == [first + 1, first + 2, p.epoch]
+    assert (dict(reports[0].rows_in), reports[0].placement, reports[0].failure) == ({"orders": 1}, "driver", None)
     assert f"everview_epoch {p.epoch}" in client.raw("GET", "/metrics")[2].decode()
 
 

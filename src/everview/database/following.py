@@ -17,14 +17,17 @@ import numpy as np
 from everview.codes import decode
 from everview.codes.encode import encode_weighted
 from everview.database.catalog import Assembled, Catalog
+from everview.later import Later
 from everview.runtimes.embedded import Embedded
-from everview.runtimes.embedded.history import StateReader
-from everview.runtimes.embedded.moving import EpochMove, prepared_move
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.runtimes.embedded.history import StateReader
+    from everview.runtimes.embedded.moving import EpochMove, prepared_move
+else:
+    prepared_move = Later("everview.runtimes.embedded.moving", "prepared_move")
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ class PipelineMirror:
             yield attached(self._path)
             return
         last = known.at()
+        if last.epoch < known.epoch:  # the state was taken back to an earlier epoch: all is read anew
+            self._define(self.database, {})
+            yield last
+            return
         for number in range(known.epoch + 1, min(last.epoch, known.epoch + AT_ONCE)):
             assert self._state is not None, "an epoch is shown"
             try:

@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+RUNNABLE := .venv/.runnable
 COMPILED := .venv/.compiled
 COMMON := .venv/.compiled-common
 PEERS := .venv-bench/.installed
@@ -75,20 +76,28 @@ postgres:
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh
 
-$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
-	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv --clear .venv
+
+$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh | $(BIN)/pip
+	@echo "Installing what the lock pins, some 130 packages."
 	scripts/install.sh .venv
+	@touch $@ $(RUNNABLE)
+
+$(RUNNABLE): requirements.lock pyproject.toml scripts/install.sh scripts/demo_packages.txt | $(BIN)/pip
+	@echo "Installing what the demo needs; most of it is Spark, of 450 MB."
+	scripts/install.sh .venv demo
 	@touch $@
 
 # Once now, or once a process later: Numba keeps the machine code beside the sources.
 $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
 	@echo "Compiling the kernels: a minute or two, once."
 	@$(BIN)/python -m everview.kernels
-	@touch $@
+	@touch $@ $(COMMON)
 
 # The demo needs a third of the kernels, and whoever runs it first has waited long enough.
-$(COMMON): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
+$(COMMON): $(RUNNABLE) $(wildcard src/everview/kernels/*.py)
 	@echo "Compiling the kernels that the demo uses, once."
 	@$(BIN)/python -m everview.kernels common
 	@touch $@

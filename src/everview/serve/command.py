@@ -62,7 +62,7 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
         for door in serving.doors:
             say(f"serving {options.target} at {door.name}")
         if anyone is not None and not tokens.entries():
-            say(f"whoever reaches it has the role {anyone.name.lower()}; everview token add makes tokens")
+            say(f"whoever reaches it has the role {owner.allowed(anyone).name.lower()}; everview token add makes tokens")
         over.wait()
 
 

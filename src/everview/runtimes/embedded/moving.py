@@ -65,6 +65,8 @@ class EpochMove:
     def prepare(self) -> None:
         """Append what is new to the open epochs of traces, which no reader sees, and find how views differ."""
         for trace, name, shard in self.run.state:
+            if trace.current:
+                trace.abandon()  # left by a move that an exception cut short before it counted
             difference = self.changed.get((name, shard))
             if difference is None:
                 continue

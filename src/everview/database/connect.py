@@ -199,7 +199,7 @@ def _description(path: str | Path) -> Mapping[str, Any] | None:
 def _foreign(path: str | Path) -> ForeignState:
     return ForeignState(
         f"{path} holds the state of a circuit or a pipeline, not of a database",
-        hint="open it with what it was made with, or give another directory",
+        hint="open it with what it was made with; everview serve shows the views of a pipeline",
     )
 
 

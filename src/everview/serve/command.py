@@ -62,7 +62,8 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
         for door in serving.doors:
             say(f"serving {options.target} at {door.name}")
         if anyone is not None and not tokens.entries():
-            say(f"whoever reaches it has the role {owner.allowed(anyone).name.lower()}; everview token add makes tokens")
+            role = owner.allowed(anyone).name.lower()
+            say(f"whoever reaches it has the role {role}; everview token add makes tokens")
         over.wait()
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -141,23 +140,18 @@ def prepared_move(run: Embedded, before: Reader, after: Reader) -> EpochMove | N
 
 def _take_values(run: Embedded, before: Reader, after: Reader) -> None:
     """Take in the values that were interned since."""
-    known = {_identity(chunk[0]) for chunks in interned.chunks_of(before.manifest).values() for chunk in chunks}
+    known = {chunk[0].identity for chunks in interned.chunks_of(before.manifest).values() for chunk in chunks}
     fresh = [
         interned.unflagged(interned.Entries(*(after.array(entry) for entry in chunk)))
         for chunks in interned.chunks_of(after.manifest).values()
         for chunk in chunks
-        if _identity(chunk[0]) not in known
+        if chunk[0].identity not in known
     ]
     if fresh:
         run.dictionary.load(interned.joined(fresh))
 
 
 def _difference(before: Reader, after: Reader, old: Entries, new: Entries) -> SliceDifference:
-    both = {*map(_identity, old)} & {*map(_identity, new)}
-    gone, come = (tuple(entry for entry in side if _identity(entry) not in both) for side in (old, new))
+    both = {entry.identity for entry in old} & {entry.identity for entry in new}
+    gone, come = (tuple(entry for entry in side if entry.identity not in both) for side in (old, new))
     return SliceDifference(before, after, gone, come)
-
-
-def _identity(entry: ManifestEntry) -> tuple[Any, ...]:
-    """A key that two slices share exactly if their contents are equal: a rewind gives ids out again."""
-    return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum

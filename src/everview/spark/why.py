@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from everview.codes import decode
 from everview.errors import PipelineError
@@ -14,19 +13,15 @@ from everview.runtimes.embedded.once import answer_of
 from everview.runtimes.spark.engine import Engine
 from everview.spark.redefining import PipelineDefinitions
 from everview.types import Schema, unknown_name
+from everview.why import WhyAsked
 from everview.why.held import Answer, HeldByRun
 from everview.zset.batch import Batch
-
-if TYPE_CHECKING:
-    from everview.why import WhyAsked
 
 READ_WHOLE = 1_000_000  # rows of relations that the driver reads to answer a part of an explanation at once
 
 
 def asking(engine: Engine, definitions: PipelineDefinitions, view: str, *, rows: int, seconds: float) -> WhyAsked:
     """Questions about a view of a pipeline; the caller holds the lock."""
-    from everview.why import WhyAsked  # few pipelines are ever asked
-
     held = HeldByPipeline(engine, definitions)
     if view not in engine.run.views and held.plan_of(view) is None:
         raise unknown_name("view", view, engine.run.views)

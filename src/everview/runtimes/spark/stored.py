@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -187,8 +187,8 @@ def difference(before: State | None, after: State, name: str, shard: int, what: 
     old = _entries(before, then, shard) if before is not None and then is not None else ()
     together = range(shard, shards(after), split) if shard < split else ()
     new = tuple(entry for each in together for entry in _entries(after, now, each))
-    both = {*map(_identity, old)} & {*map(_identity, new)}
-    gone, come = (tuple(entry for entry in side if _identity(entry) not in both) for side in (old, new))
+    both = {entry.identity for entry in old} & {entry.identity for entry in new}
+    gone, come = (tuple(entry for entry in side if entry.identity not in both) for side in (old, new))
     return Difference(before, after, name, now.schema, gone, come)
 
 
@@ -237,11 +237,6 @@ def _nothing(schema: Schema) -> Matrix:
 
 def _entries(state: State, relation: StoredRelation, shard: int) -> tuple[ManifestEntry, ...]:
     return state.manifest.slices.get((relation.trace, shard), ())
-
-
-def _identity(entry: ManifestEntry) -> tuple[Any, ...]:
-    """A key that two slices share exactly if their contents are equal: a rewind gives ids out again."""
-    return entry.id, entry.ref.rows, entry.ref.columns, entry.ref.checksum
 
 
 def _require_same_words(name: str, schema: Schema, other: Schema, epoch: int) -> None:

@@ -37,6 +37,11 @@ class ManifestEntry(NamedTuple):
     id: int
     ref: SliceRef
 
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """A key that two slices share exactly if their contents are equal: a rewind gives ids out again."""
+        return self.id, self.ref.rows, self.ref.columns, self.ref.checksum
+
 
 class Edit(NamedTuple):
     """In the list of (name, shard), `entry` takes the place of the ids in `takes`.

@@ -25,6 +25,7 @@ from everview.database import Database
 from everview.database.parked import ParkedChanges, park, resume
 from everview.database.snapshots import DatabaseSnapshot, core_of, snapshot_of
 from everview.errors import EverviewError, LimitReached, StoreError
+from everview.observe import TickObserver, several
 from everview.serve.changes import ChangeHub, ChangeSubscriber
 from everview.serve.limits import ServeLimits
 from everview.serve.roles import Role
@@ -106,6 +107,11 @@ class Owner(Closing):
     def holds(self, holder: Holder) -> bool:
         """Whether a transaction of this one is open in the database."""
         return self._holder is holder
+
+    def observe(self, observer: TickObserver) -> None:
+        """Tell somebody of every tick, besides whoever is told already; for the time before clients come."""
+        known = self._core.transactions.observer
+        self._core.transactions.observer = observer if known is None else several(known, observer)
 
     # -- work
 

@@ -73,6 +73,7 @@ export function showCircuit(main, state, rest, query) {
     if (first && zoom === 1) fitIfLarge();
     size();
     if (first && focus && nodes.has(focus)) scrollTo(focus);
+    else if (first) canvas.scrollTop = centre(answer.boxes[0])[1] * zoom - canvas.clientHeight / 2;
     else if (before && nodes.has(selected)) keepAt(before);
   }
 
@@ -186,8 +187,11 @@ export function showCircuit(main, state, rest, query) {
     detail = () => {
       const rate = rates.get(each.id);
       if (!rate) return;
-      const facts = [["Rows held", count(rate.held)], ["Changes put out", count(rate.rows)], ["Now", rate.perSecond ? `${short(rate.perSecond)} changes/s` : "quiet"],
-        ["Time a tick", rate.tickMs ? duration(rate.tickMs) : "—"], ["Ticks", count(rate.steps)]];
+      const facts = [["Rows held", count(rate.held)]];
+      if (rate.steps) { // nodes of a recursion that is one compiled call have no counters of their own
+        facts.push(["Changes put out", count(rate.rows)], ["Now", rate.perSecond ? `${short(rate.perSecond)} changes/s` : "quiet"],
+          ["Time a tick", rate.tickMs ? duration(rate.tickMs) : "—"], ["Ticks", count(rate.steps)]);
+      }
       if (each.opens) facts.push(["Nodes", `${count(each.nodes)}${rate.python ? `, ${count(rate.python)} in Python` : ""}`]);
       figures.replaceChildren(...facts.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
     };

@@ -3,7 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+RUNNABLE := .venv/.runnable
 COMPILED := .venv/.compiled
+COMMON := .venv/.compiled-common
 PEERS := .venv-bench/.installed
 PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
@@ -18,7 +20,7 @@ help:  ## list these commands
 setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka and Delta Lake
 	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors
 
-run: $(COMPILED) java  ## the demo: a payments company on local Spark, in about a minute
+run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
 
 test: setup  ## every check, test, doctest and example
@@ -77,16 +79,30 @@ chromium:
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh
 
-$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
-	test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv --clear .venv
+
+$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh | $(BIN)/pip
+	@echo "Installing what the lock pins, some 130 packages."
 	scripts/install.sh .venv
+	@touch $@ $(RUNNABLE)
+
+$(RUNNABLE): requirements.lock pyproject.toml scripts/install.sh scripts/demo_packages.txt | $(BIN)/pip
+	@echo "Installing what the demo needs; most of it is Spark, of 450 MB."
+	scripts/install.sh .venv demo
 	@touch $@
 
 # Once now, or once a process later: Numba keeps the machine code beside the sources.
 $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
 	@echo "Compiling the kernels: a minute or two, once."
 	@$(BIN)/python -m everview.kernels
+	@touch $@ $(COMMON)
+
+# The demo needs a third of the kernels, and whoever runs it first has waited long enough.
+$(COMMON): $(RUNNABLE) $(wildcard src/everview/kernels/*.py)
+	@echo "Compiling the kernels that the demo uses, once."
+	@$(BIN)/python -m everview.kernels common
 	@touch $@
 
 $(PEERS): benchmarks/requirements.lock

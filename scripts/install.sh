@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Install everything the lock pins, and this package on top, into the virtual environment given.
+# Install everything the lock pins, and this package on top, into the virtual environment given; or, if "demo" is given
+# too, only what the demo needs of it, which is a fifth of the packages.
 #
 # PySpark comes as source, and a build in isolation would fetch build tools that nothing pins. So the build
-# tools are installed first, at the versions in the lock, and every build then uses those.
+# tools are installed first, at the versions in the lock, and every build then uses those. Its jars are not compressed
+# into a wheel only to be unpacked at once, and Python's byte code is made of what is imported, when it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,11 +12,21 @@ venv=$1
 lock=requirements.lock
 build_tools="$venv/build-tools.txt"
 
-awk '/^[a-z]/ { wanted = $0 ~ /^(setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|trove-classifiers)==/ }
-     wanted' "$lock" >"$build_tools"
+chosen() { # the pins of the packages whose names match, with their hashes
+    awk -v names="^($1)==" '/^[a-z]/ { wanted = $0 ~ names } wanted' "$lock"
+}
+
+chosen "setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|trove-classifiers" >"$build_tools"
+if [ "${2:-}" = demo ]; then
+    chosen "$(paste -sd '|' scripts/demo_packages.txt)" >"$venv/demo.txt"
+    pins="$venv/demo.txt"
+else
+    pins=$lock
+fi
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
-pip=("$venv/bin/python" -m pip install --quiet)
+pip=("$venv/bin/python" -m pip install --quiet --no-compile)
+stored=(--use-pep517 --config-settings=--build-option=--compression=stored)
 "${pip[@]}" --require-hashes --no-deps -r "$build_tools"
-"${pip[@]}" --require-hashes --no-build-isolation -r "$lock"
+"${pip[@]}" --require-hashes --no-build-isolation "${stored[@]}" -r "$pins"
 "${pip[@]}" --no-deps --no-build-isolation -e .

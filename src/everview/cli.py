@@ -302,7 +302,10 @@ Tokens = Annotated[Path | None, typer.Option("--tokens", help="The file of token
 
 @app.command()
 def serve(
-    target: Annotated[Path, typer.Argument(help="A state directory, or a file of SQL that makes a database.")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="A state directory of a database or a pipeline, a pipeline's file, or a script of SQL."),
+    ],
     host: Annotated[str, typer.Option(help="Where to listen; beyond loopback only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0 takes one that is free.")] = 8520,
     read_only: Annotated[
@@ -317,13 +320,17 @@ def serve(
         str, typer.Option(help="The form of the log: text or json, which has a line for each tick.")
     ] = "text",
 ) -> None:
-    """Serve a database by HTTP, on loopback unless told otherwise, until Ctrl-C or SIGTERM; then what is taken ends."""
+    """Serve a database by HTTP, on loopback unless told otherwise, until Ctrl-C or SIGTERM; then what is taken ends.
+
+    The state of a Spark pipeline is served to read only, epoch by epoch as the pipeline commits them.
+    """
 
     def work() -> None:
         from everview.serve.command import ServeOptions, serve
+        from everview.serve.targets import served
 
         more = tuple(allow_host or ()), tuple(allow_origin or ())
-        options = ServeOptions(target, host, port, read_only, state, tokens, anyone, *more, log)
+        options = ServeOptions(served(target), host, port, read_only, state, tokens, anyone, *more, log)
         serve(options, stop, lambda line: print(line, flush=True))
 
     with stoppable() as stop:

@@ -1,5 +1,7 @@
 """Observing ticks: a report of each, as spans of OpenTelemetry or as lines of a structured log.
 
+`Database.observe` reports ticks, `Pipeline.observe` the epochs of a pipeline on Spark.
+
 >>> import everview as ev
 >>> db = ev.connect()
 >>> db.create_table("t", "n BIGINT NOT NULL")
@@ -30,6 +32,7 @@ class TickReport:
     rows_in: Mapping[str, int]
     rows_out: Mapping[str, int]
     failure: str | None = None  # the message of the error, if it did not count
+    placement: str | None = None  # where an epoch of a Spark pipeline ran: driver or cluster
 
     def as_json(self) -> dict[str, Any]:
         """The parts by name, for a log."""
@@ -41,7 +44,8 @@ class TickReport:
             "rows_in": dict(self.rows_in),
             "rows_out": dict(self.rows_out),
         }
-        return said if self.failure is None else {**said, "failure": self.failure}
+        more = {"placement": self.placement, "failure": self.failure}
+        return said | {name: value for name, value in more.items() if value is not None}
 
 
 TickObserver = Callable[[TickReport], None]
@@ -83,6 +87,7 @@ class TickSpans:
                 "everview.epoch": report.epoch,
                 "everview.rows_in": sum(report.rows_in.values()),
                 "everview.rows_out": sum(report.rows_out.values()),
+                **({} if report.placement is None else {"everview.placement": report.placement}),
                 **{f"everview.rows_in.{name}": rows for name, rows in report.rows_in.items()},
                 **{f"everview.rows_out.{name}": rows for name, rows in report.rows_out.items() if rows},
             },

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import polars as pl
 import pytest
 
 import everview as ev
+from everview.database import following
 from everview.errors import ForeignState, StoreError
+from everview.runtimes.embedded import durable
 
 WRITER = """
 import sys
@@ -73,6 +77,45 @@ def test_a_reader_follows_a_writer_in_another_process(writer: Any, tmp_path: Pat
         writer("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT k FROM t")
         assert db.refresh() == {}  # other columns: those who listened are told that it has ended
         assert (ended, sorted(view.rows())) == ([1, 2], [(1,), (3,), (4,)])
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_reader_moves_on_by_what_has_changed(monkeypatch: Any, tmp_path: Path, shards: int) -> None:
+    monkeypatch.setattr(durable, "TIDY_SLICES", 40)  # so that slices which were read are merged, and gone
+    monkeypatch.setattr(durable, "TIDY_BYTES", 4000)
+    random, moves = Random(shards), []
+    with ev.connect(tmp_path / "s", shards=shards) as db:
+        db.sql("""
+          CREATE TABLE t (k BIGINT PRIMARY KEY, s STRING, x DOUBLE); CREATE TABLE e (a BIGINT, b BIGINT);
+          CREATE MATERIALIZED VIEW v AS SELECT s, count(*) AS n, max(x) AS m FROM t GROUP BY s;
+          CREATE MATERIALIZED VIEW ranked AS SELECT k, row_number() OVER (PARTITION BY x ORDER BY s, k) AS r FROM t;
+          CREATE MATERIALIZED VIEW reach AS WITH RECURSIVE r(a, b) AS (
+            SELECT a, b FROM e UNION SELECT r.a, e.b FROM r JOIN e ON r.b = e.a) SELECT * FROM r
+        """)
+        with ev.connect(tmp_path / "s", read_only=True) as reader:
+            prepared = following.prepared_move
+            monkeypatch.setattr(following, "prepared_move", lambda *given: moves.append(prepared(*given)) or moves[-1])
+            held: dict[str, Counter[Any]] = {name: Counter() for name in db.views()}
+            for number in range(40):
+                texts = [(random.randrange(40), f"{random.choice('abc')}{number}", random.random()) for _ in range(3)]
+                with db.transaction() as tx:
+                    tx.upsert("t", texts)
+                    tx.insert("e", [(random.randrange(6), random.randrange(6))])
+                if number % 4 == 0:
+                    db.sql("DELETE FROM t WHERE k % 7 = ?", [random.randrange(7)])
+                    db.sql("DELETE FROM e WHERE a = ?", [random.randrange(6)])
+                if number == 20:
+                    db.vacuum()
+                for name, changes in reader.refresh().items():
+                    for row, weight in changes:
+                        held[name][row] += weight
+                assert reader.epoch == db.epoch
+                for name, rows in held.items():
+                    assert dict(+rows) == dict(reader.view(name).contents()) == dict(db.view(name).contents())
+                assert sorted(reader.table("t").rows()) == sorted(db.table("t").rows())
+            assert reader.verify()
+            assert reader.why("reach", reader.view("reach").rows()[0]).base_rows()
+    assert all(moves), "no epoch was read as a whole"
 
 
 def test_a_reader_refuses_to_write(writer: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from everview.kernels import compiling
+from everview.kernels.common import COMMON
 from everview.kernels.jit import CompiledKernel
 from everview.kernels.progress import progress
 
@@ -11,6 +12,10 @@ def test_what_is_compiled_already_is_not_compiled_again(monkeypatch: pytest.Monk
     monkeypatch.setattr(CompiledKernel, "is_at_hand", True)
     monkeypatch.setattr(compiling, "_compile_all", lambda names: pytest.fail(f"compiled again: {names}"))
     assert compiling.compile_kernels() == len(compiling.kernels()) > 100
+
+
+def test_common_kernels_are_some_of_all() -> None:
+    assert compiling.kernels().keys() > COMMON
 
 
 def test_other_processes_compile_what_is_missing_and_this_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,6 +257,19 @@ def test_curl_metrics_and_openapi(server):
     assert told == {(path, method) for path, _, methods in ROUTES for method in methods}
 
 
+def test_the_last_ticks_are_a_timeline(client):
+    client.sql("INSERT INTO t VALUES (901, 'a', NULL, 0)")
+    client.sql("DELETE FROM t WHERE k = 901")
+    status, answer = client("GET", "/v1/progress?count=2")
+    assert (status, len(answer["epochs"])) == (200, 2)
+    last = answer["epochs"][-1]
+    assert (last["epoch"], last["rows_in"], last["rows_out"]) == (answer["epoch"], {"t": 1}, {"totals": 2})
+    assert (last["placement"], last["failure"]) == ("process", None)
+    assert last["seconds"] > 0
+    assert last["began"] > 1_700_000_000
+    assert client("GET", "/v1/progress?count=-1")[0] == 400
+
+
 def test_tokens_and_roles(tmp_path):
     tokens = TokenFile(tmp_path / "tokens.json")
     read, write = tokens.add("reader", Role.READ), tokens.add("writer", Role.WRITE)

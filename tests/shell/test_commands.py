@@ -35,6 +35,9 @@ def test_scripts_end_at_their_first_error(state: Path, tmp_path: Path) -> None:
     ended = everview_("shell", state, "-f", tmp_path / "q.sql")
     assert (ended.exit_code, "2 rows" in ended.stdout) == (0, True)
     assert everview_("shell", state, "-f", tmp_path / "nothing.sql").exit_code == 1
+    (tmp_path / "windows.sql").write_bytes(b"\xef\xbb\xbfSELECT 1 AS one,\r\n 2 AS two;\r\n")
+    assert json.loads(everview_("shell", "--json", "-f", tmp_path / "windows.sql").stdout) == {"one": 1, "two": 2}
+    assert "runs a script" in everview_("shell", tmp_path / "windows.sql").stderr
     assert everview_("shell", "--nothing").exit_code == 2
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import everview as ev
-from everview.errors import BadRows, DuplicateKey, SourceError
+from everview.errors import BadRows, DuplicateKey, SourceError, UnknownName
 from everview.sources import Files
 
 COLUMNS = "code STRING, name STRING, n BIGINT, x DOUBLE"
@@ -71,6 +71,18 @@ def test_bytes_that_are_no_text_are_named_by_their_line(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"code,name,n,x\na,b,1,\nc,caf\xe9,2,\n")
     with ev.connect() as db, pytest.raises(BadRows, match="line 3 is no UTF-8"):
         db.attach("t", Files(tmp_path / "t.csv", COLUMNS))
+
+
+def test_text_of_another_encoding_is_never_taken_for_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id,name\n1,Ada\n2,José\n".encode("latin-1"))
+    db = ev.connect()
+    with pytest.raises(BadRows, match=r"line 3 is no UTF-8(.|\n)*name its encoding"):
+        db.sql(f"SELECT * FROM read_csv('{tmp_path}/a.csv')")
+    told = db.sql(f"SELECT name FROM read_csv('{tmp_path}/a.csv', encoding => 'latin-1')")
+    assert sorted(told) == [("Ada",), ("José",)]
+    for name in ("'a.csv'", "a.csv"):
+        with pytest.raises(UnknownName, match=r"read_csv\('a.csv'\) reads a file"):
+            db.sql(f"SELECT * FROM {name}")
 
 
 @pytest.mark.parametrize(

@@ -104,31 +104,32 @@ def _reader(path: str | Path | None, views: Mapping[str, Build], threads: int | 
     if threads is not None:
         use_threads(threads)
     where = Path(path)
-    follower = StateFollower(where, partial(_last_epoch, where), partial(_committed, where, views))
+    follower = StateFollower(where, partial(_committed, where, views))
     first = follower.read()
+    follower.shown = first.state
     core = Core(first.run, first.catalog, first.assembled)
     core.follower, core.access.read_only = follower, True
     return Database(core)
 
 
-def _last_epoch(path: Path) -> int:
-    with Store.attach(path) as state:
-        return state.epoch
-
-
 def _committed(path: Path, views: Mapping[str, Build]) -> CommittedEpoch:
     """The last epoch of a directory, read whole: while it is read, its writer cannot vacuum it."""
-    with Store.attach(path) as state:
+    state = Store.attach(path)
+    try:
         epoch, said = state.epoch, dict(state.manifest.meta)
         if epoch == 0:
             catalog = Catalog()
-            return CommittedEpoch(Embedded(Assembled.of(catalog).circuit, adopt=True), catalog, Assembled.of(catalog))
+            run = Embedded(Assembled.of(catalog).circuit, adopt=True)
+            return CommittedEpoch(run, catalog, Assembled.of(catalog), state)
         if DESCRIPTION not in said:
             raise _foreign(path)
         catalog = described(said[DESCRIPTION], views)
         assembled = Assembled.of(catalog)
         run = Embedded.attach(assembled.circuit, path, epoch, shards=said["shards"], tables=catalog.keys, adopt=True)
-        return CommittedEpoch(run, catalog, assembled)
+        return CommittedEpoch(run, catalog, assembled, state)
+    except BaseException:
+        state.close()
+        raise
 
 
 def _catalog(said: Mapping[str, Any] | None, views: Mapping[str, Build], timezone: str | None) -> Catalog:

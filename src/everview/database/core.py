@@ -102,6 +102,8 @@ class Core:
             with ExitStack() as closing:  # all of it, whatever one of them says
                 closing.callback(self.telling.listeners.tell)
                 closing.callback(self.attached.close)
+                if self.follower is not None:
+                    closing.callback(self.follower.close)
                 closing.callback(self.run.close)
                 self.telling.listeners.end_all_but(())
             self._ended = True

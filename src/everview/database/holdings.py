@@ -9,14 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from everview.circuit.circuit import Circuit
 from everview.codes import decode
 from everview.later import Later
-from everview.lowering.lower import lower
-from everview.optimize import optimize
 from everview.plan.node import Plan
-from everview.plan.nodes import scans
-from everview.runtimes.embedded.once import answer
+from everview.runtimes.embedded.once import answer_of
 from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes
@@ -95,9 +91,5 @@ class Holdings:
 
     def _answer(self, plan: Plan) -> Batch:
         """The rows of a plan, in codes that the dictionary forgets when the caller has decoded them."""
-        better, circuit = optimize(plan), Circuit()
-        given = {name: self.contents_now(name) for name in scans(better)}
-        streams = {name: circuit.source(name, rows.schema) for name, rows in given.items()}
-        lower(better, streams, circuit).under(plan.schema).sink("answer", keep=False)
         run = self._core.run
-        return answer(circuit, given, run.dictionary, run.bounds)["answer"]
+        return answer_of(plan, self.contents_now, run.dictionary, run.bounds)

@@ -133,7 +133,7 @@ class SnapshotCore(Core):
         super().__init__(run, snapshot.catalog, snapshot.assembled)
         self.access.read_only = self.sealed = True
         if snapshot.path is not None:
-            self.follower = StateFollower(snapshot.path, lambda: snapshot.epoch, _never_read)
+            self.follower = StateFollower(snapshot.path, _never_read)
 
     def defined(self, catalog: Catalog, assembled: Assembled) -> Definitions:
         return FrozenDefinitions(self, catalog, assembled, TablesOfEpoch(self._snapshot.relations, self.run.dictionary))

@@ -1,4 +1,4 @@
-"""Compile every kernel now, instead of each when it is first called.
+"""Compile kernels now, every one or some, instead of each when it is first called.
 
 One process for each core takes kernel after kernel. Those that others are made of come first, so that the others find
 them on the disk.
@@ -7,6 +7,7 @@ them on the disk.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from contextlib import nullcontext
 from importlib import import_module
 from multiprocessing import get_context
@@ -56,9 +57,9 @@ def _compile_all(names: list[str]) -> None:
                 shown.update(progress.text)
 
 
-def compile_kernels() -> int:
-    """Compile what is not compiled yet, and tell how many kernels there are."""
-    every = kernels()
+def compile_kernels(only: Collection[str] | None = None) -> int:
+    """Compile what is not compiled yet, of all kernels or of some, and tell how many of these there are."""
+    every = {name: kernel for name, kernel in kernels().items() if only is None or name in only}
     missing = [name for name, kernel in every.items() if not kernel.is_at_hand]
     missing.sort(key=lambda name: len(modules_of(name.partition(":")[0])))
     if missing:

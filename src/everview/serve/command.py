@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from everview.database import Database, connect
-from everview.errors import EverviewError, ForeignState
+from everview.errors import EverviewError
 from everview.observe import TickLogs, TickObserver, TickSpans, several
 from everview.serve.explorer import Explorer
 from everview.serve.http.door import LOOPBACK, HttpDoor
 from everview.serve.http.server import HttpServer
 from everview.serve.limits import ServeLimits
-from everview.serve.mirrors import PipelineMirror
+from everview.serve.mirrors import PipelineMirror, is_pipeline
 from everview.serve.owner import Owner
 from everview.serve.roles import Role
 from everview.serve.running import ServerDoor, Serving
@@ -48,7 +48,7 @@ class ServeOptions:
     def token_file(self) -> TokenFile:
         """Where the tokens are: in the file given, or in the state directory."""
         home = self.state or self.target
-        return TokenFile(self.tokens or (home / TOKENS if home.suffix != ".sql" else home.with_name(TOKENS)))
+        return TokenFile(self.tokens or (home.with_name(TOKENS) if home.is_file() else home / TOKENS))
 
 
 def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
@@ -63,7 +63,7 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
         for door in serving.doors:
             say(f"serving {options.target} at {door.name}")
         if anyone is not None and not tokens.entries():
-            say(f"whoever reaches it has the role {anyone.name.lower()}; everview token add makes tokens")
+            say(f"whoever reaches it has the role {owner.allowed(anyone).name.lower()}; everview token add makes tokens")
         over.wait()
 
 
@@ -75,24 +75,23 @@ def doors_of(options: ServeOptions, owner: Owner, tokens: TokenFile, anyone: Rol
 
 
 def opened(options: ServeOptions) -> Owner:
-    """The owner of what is to be served: a directory, or a script of SQL that makes a database."""
+    """The owner of what is to be served: the state of a database or of a pipeline, or a script of SQL."""
     target, limits = options.target, options.limits
     if target.is_file():
         return Owner(_observed(_from_script(options), options), limits)
-    if not options.read_only:
-        return Owner(_observed(connect(target), options), limits)
-    try:
-        return Owner(connect(target, read_only=True), limits)
-    except ForeignState:
+    if is_pipeline(target):
         mirror = PipelineMirror(target)
-        return Owner(mirror.database, limits, follow=mirror.follow)
+        return Owner(mirror.database, limits, follow=mirror.follow, epochs=mirror.epochs)
+    if options.read_only:
+        return Owner(connect(target, read_only=True), limits)
+    return Owner(_observed(connect(target), options), limits)
 
 
 def _from_script(options: ServeOptions) -> Database:
     if options.read_only:
         raise EverviewError("a script makes its database anew", hint="read_only is for a directory")
     try:
-        text = options.target.read_text(encoding="utf-8")
+        text = options.target.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         hint = "give a directory, or a file of SQL in UTF-8"
         raise EverviewError(f"{options.target} cannot be read: {error}", hint=hint) from None

@@ -25,11 +25,12 @@ from everview.database import Database
 from everview.database.parked import ParkedChanges, park, resume
 from everview.database.snapshots import DatabaseSnapshot, core_of, snapshot_of
 from everview.errors import EverviewError, LimitReached, StoreError
-from everview.observe import TickObserver, several
+from everview.observe import several
 from everview.serve.changes import ChangeHub, ChangeSubscriber
 from everview.serve.limits import ServeLimits
 from everview.serve.roles import Role
 from everview.serve.tasks import Task, Watch
+from everview.serve.timeline import EpochsOf, TicksSeen
 
 if TYPE_CHECKING:
     from everview.database.core import Core
@@ -59,11 +60,13 @@ class Owner(Closing):
         *,
         follow: Callable[[Database], object] | None = None,
         every: float = 0.2,
+        epochs: EpochsOf | None = None,
     ) -> None:
         """Own a database until `close`, which closes it.
 
         With ``follow`` clients only read, and it is called ``every`` so many seconds to take in what another process
-        has written; for a database that is open to read only, that is `Database.refresh`.
+        has written; for a database that is open to read only, that is `Database.refresh`. ``epochs`` gives the last
+        epochs of the process that writes; without it, they are the ticks of the database.
         """
         self.limits = limits or ServeLimits()
         self._database = database
@@ -71,6 +74,7 @@ class Owner(Closing):
         self._core.sealed = True
         self._follows = Database.refresh if follow is None and database.read_only else follow
         self._every = every
+        self.epochs: EpochsOf = self._observed() if epochs is None else epochs
         self.statements: Counter[str] = Counter()  # that have ended, by where they ran
         self.seconds: dict[str, float] = defaultdict(float)  # that they took
         self._queue: SimpleQueue[tuple[Task[Any], Holder | None] | tuple[()] | None] = SimpleQueue()
@@ -84,6 +88,12 @@ class Owner(Closing):
         self._readers = ThreadPoolExecutor(self.limits.readers, thread_name_prefix="everview-read")
         self._writer = threading.Thread(target=self._write, name="everview-write", daemon=True)
         self._writer.start()
+
+    def _observed(self) -> EpochsOf:
+        """The ticks of the database from now on; whoever observes them already is told as before."""
+        ticks, known = TicksSeen(), self._core.transactions.observer
+        self._database.observe(ticks if known is None else several(known, ticks))
+        return ticks.epochs
 
     @property
     def read_only(self) -> bool:
@@ -107,11 +117,6 @@ class Owner(Closing):
     def holds(self, holder: Holder) -> bool:
         """Whether a transaction of this one is open in the database."""
         return self._holder is holder
-
-    def observe(self, observer: TickObserver) -> None:
-        """Tell somebody of every tick, besides whoever is told already; for the time before clients come."""
-        known = self._core.transactions.observer
-        self._core.transactions.observer = observer if known is None else several(known, observer)
 
     # -- work
 

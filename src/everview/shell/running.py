@@ -21,6 +21,11 @@ def run_shell(
     directory: Path | None, file: Path | None, command: str | None, *, objects: bool, read_only: bool = False
 ) -> int:
     """Run the shell; the code that the process ends with."""
+    if directory is not None and directory.is_file():
+        raise EverviewError(
+            f"{directory} is a file, and a database is a directory",
+            hint=f"everview shell -f {directory} runs a script; a file of data is read in the shell, by its name",
+        )
     text = command if command is not None else None if file is None else _read(file)
     with connect(directory, read_only=read_only) as db:
         session = ShellSession(db, Console(highlight=False), Console(stderr=True, highlight=False), objects=objects)
@@ -51,6 +56,6 @@ def _converse(session: ShellSession, directory: Path | None) -> None:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise EverviewError(f"{file} cannot be read: {error}", hint="give a file of SQL, in UTF-8") from None

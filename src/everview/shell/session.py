@@ -238,7 +238,7 @@ class ShellSession:
 
     def _run_file(self, name: str) -> None:
         try:
-            text = Path(name).read_text(encoding="utf-8")
+            text = Path(name).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise EverviewError(f"{name or 'no file'} cannot be read: {error}", hint="write \\i script.sql") from None
         if not self.run(text):

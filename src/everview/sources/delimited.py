@@ -49,6 +49,8 @@ def read_csv(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
     types = None if schema is None else {field.name: _in_text(field.type, form) for field in schema}
     try:
         read = _whole(path, types, schema, form)
+        if schema is None and form.is_utf8 and any(map(pa.types.is_binary, read.schema.types)):
+            raise pa.ArrowInvalid("it is no UTF-8")  # Arrow would take such a column for bytes
     except pa.ArrowInvalid as error:
         raise _fault(path, types or {}, schema, form, error) from error
     return form.inferred(read) if schema is None else form.typed(schema, read)

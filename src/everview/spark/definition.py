@@ -155,7 +155,7 @@ def defined(file: str, raw: Mapping[str, Any]) -> Definition:
         mistakes = error.errors(include_url=False)
         told = [f"{file}: {_key(raw, e['loc'])}: {_sentence(e)}" for e in mistakes[:SHOWN]]
         more = [f"and {len(mistakes) - SHOWN} more"] if len(mistakes) > SHOWN else []
-        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(mistakes[0])) from None
+        raise PipelineError("\n  ".join([*told, *more]), hint=_hint(mistakes[0], file)) from None
 
 
 def _key(raw: Any, places: tuple[int | str, ...]) -> str:
@@ -181,6 +181,8 @@ def _sentence(error: Any) -> str:
             return "there is no such key"
         case "missing":
             return "is missing"
+        case "too_short":
+            return "there is none"
         case "value_error":
             return str(error["ctx"]["error"])
         case _:
@@ -189,8 +191,10 @@ def _sentence(error: Any) -> str:
             return f"{error['msg'].replace('Input should', 'should').replace('valid ', '')}, and is {shown}"
 
 
-def _hint(error: Any) -> str:
+def _hint(error: Any, file: str) -> str:
     places = error["loc"]
+    if error["type"] == "too_short" and file.lower().endswith(".sql"):
+        return "CREATE TABLE … USING json LOCATION 'orders' makes a source, CREATE MATERIALIZED VIEW … AS a view"
     if error["type"] == "extra_forbidden":
         model = _PARTS.get(str(places[0]), Definition) if len(places) > 1 else Definition
         return str(unknown_name("key", str(places[-1]), _keys_of(model)).hint)

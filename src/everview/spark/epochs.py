@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadRows, CodeCollision
+from everview.observe import TickObserver, TickReport
 from everview.plan.timed import CLOCK
 from everview.runtimes.spark.engine import Engine, Ticked
+from everview.runtimes.spark.epoch_notes import EpochNotes
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
@@ -64,6 +66,8 @@ class PipelineEpochs:
         self._spark, self._sources, self._state, self._delivery = spark, sources, state, delivery
         self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
         self.progress = ProgressLog()
+        self._notes = EpochNotes(state.path)
+        self.observer: TickObserver | None = None  # told of every epoch, if there is one
 
     def batch(self, engine: Engine, specs: Sequence[SourceSpec], frame: DataFrame, query: str, number: int) -> None:
         """Run the epoch of one micro-batch of a streaming query, unless the state has it already."""
@@ -121,8 +125,8 @@ class PipelineEpochs:
     def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
         """Run steps 1 to 5 of an epoch."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
-        start = perf_counter()
-        with described(self._spark, engine.epoch + 1, alone=batch is None) as describe:
+        start, epoch = perf_counter(), engine.epoch + 1
+        with described(self._spark, epoch, alone=batch is None) as describe:
             describe("read what is new")
             limit = self._limit(engine, arrival, batch)
             fetched = None if limit == 0 else arrival.fetch(None if self._placement.place == "driver" else limit)
@@ -138,7 +142,8 @@ class PipelineEpochs:
                     ticked, bad = self._on_cluster(engine, arrival, offsets, describe)
                     rows = dict(ticked.arrived)
                     self._placement.cluster.learn(sum(rows.values()), ticked.tick)
-            except BaseException:
+            except BaseException as error:
+                self._failed(epoch, perf_counter() - start, error)
                 self._state.close_if_uncertain(engine)
                 raise
             describe("sinks")
@@ -232,17 +237,36 @@ class PipelineEpochs:
     ) -> None:
         del self.progress[:-REMEMBERED]
         where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
-        self.progress.append(
-            Progress(
-                epoch=ticked.epoch,
-                batch=batch,
-                rows_in=rows,
-                rows_out={name: len(changes) for name, changes in ticked.changes.items()},
-                times=times,
-                placement=where,
-                reason="; ".join(made.reason for made in ticked.decisions),
-                state_bytes=engine.state_bytes,
-                trace_rows=engine.trace_rows,
-                bad_rows=bad,
-            )
+        done = Progress(
+            epoch=ticked.epoch,
+            batch=batch,
+            rows_in=rows,
+            rows_out={name: len(changes) for name, changes in ticked.changes.items()},
+            times=times,
+            placement=where,
+            reason="; ".join(made.reason for made in ticked.decisions),
+            state_bytes=engine.state_bytes,
+            trace_rows=engine.trace_rows,
+            bad_rows=bad,
         )
+        self.progress.append(done)
+        self._notes.add(done.to_dict() | {"ended": self.progress.totals.ended})
+        if self.observer is not None:
+            seconds = times["total"]
+            self._tell(TickReport(done.epoch, _ago(seconds), seconds, rows, done.rows_out, placement=where))
+
+    def _failed(self, epoch: int, seconds: float, error: BaseException) -> None:
+        self._tell(TickReport(epoch, _ago(seconds), seconds, {}, {}, failure=str(error) or type(error).__name__))
+
+    def _tell(self, report: TickReport) -> None:
+        """Report an epoch to the observer, if there is one; whatever that does, the epoch is what it is."""
+        try:
+            if self.observer is not None:
+                self.observer(report)
+        except Exception:
+            log.exception("an observer of epochs raised")
+
+
+def _ago(seconds: float) -> int:
+    """The moment so many seconds ago, in nanoseconds since 1970."""
+    return time_ns() - int(seconds * 1e9)

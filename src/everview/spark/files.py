@@ -327,7 +327,7 @@ def _line(error: BaseException, path: Path) -> str:
 
 def _contents(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise PipelineError(f"there is no file {path}", hint=f"it is looked for in {Path.cwd()}") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -314,6 +314,13 @@ class Queries:
             stream.sink(name)
         self._views[name] = replace(written, stream=stream)
 
+    def plan_of(self, name: str) -> Plan | None:
+        """The plan by which a view is computed; None if it was built of streams, or carries what an epoch ago was."""
+        view = self._views.get(name)
+        if view is None:
+            return None
+        return view.named.optimized if view.stream is None else kept_in_time(name, view.named.optimized)
+
     # -- what the epoch before left
 
     def delayed(self, name: str, schema: Schema) -> Callable[[str], None]:

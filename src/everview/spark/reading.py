@@ -17,12 +17,16 @@ from everview.spark.frames import frame_of
 from everview.spark.metrics import metrics
 from everview.spark.parts import PipelineParts
 from everview.spark.verifying import verified
+from everview.spark.why import asking
 from everview.spark.zones import require_zone
 from everview.types import unknown_name
 from everview.verify import Verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from everview.observe import TickObserver
+    from everview.why import Why
 
 
 class PipelineReading(PipelineParts):
@@ -31,6 +35,13 @@ class PipelineReading(PipelineParts):
     def metrics(self) -> str:
         """The progress as text in Prometheus' format; see `everview.spark.metrics`. Waits for no epoch under way."""
         return metrics(self.progress, delivered=self._delivery.last)
+
+    def observe(self, observer: TickObserver | None) -> None:
+        """Call ``observer(report)`` after every epoch, also one that failed; None ends that.
+
+        `everview.observe.TickSpans` makes spans of OpenTelemetry of reports, `everview.observe.TickLogs` lines of JSON.
+        """
+        self._epochs.observer = observer
 
     @property
     def token(self) -> str | None:
@@ -108,6 +119,22 @@ class PipelineReading(PipelineParts):
             require_zone(self.spark, self._zone)
             engine = self._state.engine()
             return verified(self.spark, engine, self._definitions, views, self.view, self._tables)
+
+    @in_our_words()
+    def why(self, view: str, row: Any, *, rows: int = 20, seconds: float = 10.0) -> Why:
+        """Why a view has a row: the rows of sources behind it, and what each node of the plan made of them, as a tree.
+
+        The driver reads the traces of the state, as far as the answer needs them; no job of Spark runs. Below each
+        node at most so many ``rows`` are named, and the search ends after so many ``seconds`` of work.
+        """
+        with self._lock:
+            return asking(self._state.engine(), self._definitions, view, rows=rows, seconds=seconds).why(row)
+
+    @in_our_words()
+    def why_not(self, view: str, row: Any, *, rows: int = 20, seconds: float = 10.0) -> Why:
+        """Why a view does not have a row: the first condition that fails, and the rows that come nearest."""
+        with self._lock:
+            return asking(self._state.engine(), self._definitions, view, rows=rows, seconds=seconds).why_not(row)
 
     def _tables(self) -> dict[str, DataFrame]:
         return {name: self.table(name) for name in self._sources.by_name}

@@ -5,9 +5,10 @@ tables and views hold; `Reasons` takes a row apart node by node, `Absences` find
 """
 
 from everview.why.absences import Absences
+from everview.why.asking import WhyAsked
 from everview.why.bounds import Budget
 from everview.why.find import Finder, Holder
 from everview.why.reasons import Reasons
 from everview.why.tree import Why
 
-__all__ = ["Absences", "Budget", "Finder", "Holder", "Reasons", "Why"]
+__all__ = ["Absences", "Budget", "Finder", "Holder", "Reasons", "Why", "WhyAsked"]

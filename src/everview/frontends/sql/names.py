@@ -6,6 +6,7 @@ A column is found by its name, or by that of its relation and its own; what stan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -23,6 +24,16 @@ LONGEST = 60  # characters of a name in a message
 def short(name: str) -> str:
     """A name shortened for a message."""
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"
+
+
+def file_named(name: str) -> UnknownName | None:
+    """The error for a relation whose name looks like that of a file of rows; None if it does not."""
+    found = re.search(r"\.(csv|tsv|json|jsonl|ndjson|parquet)(\.gz|\.zst)?$", name, re.IGNORECASE)
+    if found is None:
+        return None
+    kind = found[1].lower()
+    reader = "read_parquet" if kind == "parquet" else "read_json" if "json" in kind else "read_csv"
+    return UnknownName(f'table or view "{name}" does not exist', hint=f"{reader}('{name}') reads a file")
 
 
 def fold(name: str) -> str:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import QueryContext
-from everview.frontends.sql.names import fold
+from everview.frontends.sql.names import file_named, fold
 from everview.types import unknown_name
 
 DEFAULT = "default"
@@ -29,7 +29,8 @@ def stored_name(node: exp.Table, context: QueryContext) -> str:
         return f"{known[fold(schema.name)]}.{node.name}"
     if fold(schema.name) in DEFAULTS:
         return node.name
-    error = unknown_name("schema", schema.name, [DEFAULT, *known.values(), INFORMATION])
+    named = file_named(f"{schema.name}.{node.name}")
+    error = named or unknown_name("schema", schema.name, [DEFAULT, *known.values(), INFORMATION])
     context.source.locate(error, node)
     raise error
 

@@ -16,7 +16,7 @@ from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
-from everview.frontends.sql.names import Scope, fold, short
+from everview.frontends.sql.names import Scope, file_named, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.frontends.sql.schemas import is_information, stored_name
 from everview.frontends.sql.values import written
@@ -134,7 +134,8 @@ def relation(node: exp.Table, context: QueryContext) -> Bound:
         plan = as_of(version, stored or name, context)  # it may have been dropped since
         return Bound(plan, plan.schema.names)
     if stored is None:
-        raise unknown_name("table or view", short(name), [*known, *context.ctes] or ["none yet"])
+        available = [*known, *context.ctes] or ["none yet"]
+        raise file_named(short(name)) or unknown_name("table or view", short(name), available)
     plan = context.catalog.scan(stored)
     return Bound(plan, plan.schema.names)
 

@@ -21,7 +21,7 @@ from everview.codes.dictionary import Dictionary
 from everview.errors import StoreError
 from everview.kernels.large import arrange
 from everview.runtimes.embedded import interned
-from everview.traces.store import Store
+from everview.traces.store import Reader, Store
 from everview.types import Schema, unknown_name
 
 
@@ -30,6 +30,19 @@ class PastRows(NamedTuple):
 
     rows: pa.Table
     weights: NDArray[np.int64]
+
+
+StateReader = Reader  # a state directory at one epoch, which the writer's vacuum leaves as long as it is open
+
+
+def has_state(path: str | Path) -> bool:
+    """Whether there is a state in a directory."""
+    return Store.exists(path)
+
+
+def attached(path: str | Path, epoch: int | None = None) -> StateReader:
+    """A state directory to read, at its last epoch or at an earlier one; a writer may be at work."""
+    return Store.attach(path, epoch)
 
 
 def last_epoch(path: str | Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from everview.serve.explorer.folding import FoldedDrawing
     from everview.serve.http.door import HttpDoor
 
+NUMBER: Final = re.compile(r"\d{1,12}(\.\d{1,12})?", re.ASCII)
 OPENED: Final = 200  # boxes that a request may ask to open
 
 
@@ -30,10 +32,10 @@ def _explorer(door: HttpDoor) -> Explorer:
 
 async def pulse(door: HttpDoor, request: Request) -> Response:
     """Tell the epoch and the ticks after one."""
-    after = request.query_params.get("after", "0")
-    if not (after.isascii() and after.isdecimal() and len(after) < 16):
-        raise EverviewError(f"{after!r} is no number of a tick", hint="give the last one that was told")
-    return said(_explorer(door).pulse(int(after)))
+    explorer, given = _explorer(door), request.query_params.get("after", "0")
+    if not NUMBER.fullmatch(given):
+        raise EverviewError(f"{given!r} is no number of a tick", hint="give the last one that was told")
+    return said(await result_of(request, door.owner.read(lambda _: explorer.pulse(float(given)))))
 
 
 async def circuit(door: HttpDoor, request: Request) -> Response:

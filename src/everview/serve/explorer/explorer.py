@@ -12,7 +12,7 @@ from everview.drawings.layout import PlacedDiagram, laid_out
 from everview.errors import EverviewError
 from everview.serve.explorer.folding import FoldedCircuit, FoldedDrawing
 from everview.serve.explorer.pages import PageFiles
-from everview.serve.explorer.ticks import TickLog
+from everview.serve.explorer.ticks import epochs_after
 from everview.serve.explorer.work import CircuitWork, end_times, work_by_box, work_of
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ class Explorer:
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self.pages = PageFiles()
-        self.ticks = TickLog()
-        owner.observe(self.ticks)
         self._folded: FoldedCircuit | None = None
         self._drawn: OrderedDict[tuple[int, tuple[str, ...], str], tuple[str, FoldedDrawing, PlacedDiagram]] = (
             OrderedDict()
@@ -45,8 +43,12 @@ class Explorer:
 
     # -- ticks
 
-    def pulse(self, after: int) -> dict[str, Any]:
-        """What a page asks for every second: the epoch, the ticks after one, and whether definitions have changed."""
+    def pulse(self, after: float) -> dict[str, Any]:
+        """What a page asks for every second: the epoch, the ticks after one, and whether definitions have changed.
+
+        The epochs of a pipeline are read from its directory, so it is for a reader's thread.
+        """
+        ticks = epochs_after(self._owner.epochs, after)
         snapshot = self._owner.snapshot
         if snapshot.catalog is not self._catalog:
             self._catalog = snapshot.catalog
@@ -55,8 +57,8 @@ class Explorer:
             "epoch": snapshot.epoch,
             "definitions": self._definitions,
             "read_only": self._owner.read_only,
-            "ticks": self.ticks.after(after),
-            "last": self.ticks.number,
+            "ticks": ticks,
+            "last": ticks[-1]["number"] if ticks else after,
         }
 
     # -- the circuit

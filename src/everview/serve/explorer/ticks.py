@@ -1,87 +1,41 @@
-"""The last ticks of a served database, for a timeline.
+"""The timeline as the page takes it: the epochs after one that it has, each as plain data of a bounded size.
 
-An entry is plain data: ``number`` counts them, ``epoch``, ``at`` in seconds since 1970, ``ms``, ``in`` and ``out`` with
-the changed rows by relation, of which the largest are named, ``rows_in`` and ``rows_out`` their sums, ``placement``,
-and ``failure`` if the tick did not count. A pipeline's epochs have the same form: see `TickLog.add`.
+``number`` orders them, and is the moment at which an epoch began; a tick that failed has the epoch of the next one.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Mapping
 from heapq import nlargest
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from everview.observe import TickReport
+    from everview.serve.timeline import EpochSeen, EpochsOf
 
-KEPT: Final = 600
-NAMED: Final = 12  # relations of a tick
+KEPT: Final = 600  # epochs that a page shows
+NEW: Final = 200  # of them that are looked through for a page that has seen some
+NAMED: Final = 12  # relations of an epoch
 
 
-class TickLog:
-    """The last ticks, oldest first; an observer of a database.
+def epochs_after(epochs: EpochsOf, number: float) -> list[dict[str, Any]]:
+    """The last epochs that began after a moment.
 
-    >>> log = TickLog(kept=2)
-    >>> for epoch in (1, 2, 3):
-    ...     log.add(epoch, 1.0, 0.002, {"t": 1}, {})
-    >>> [tick["epoch"] for tick in log.after(0)], [tick["epoch"] for tick in log.after(2)]
-    ([2, 3], [3])
+    >>> from everview.serve.timeline import EpochSeen
+    >>> seen = [EpochSeen(epoch, float(epoch), 0.002, {"t": 1}, {"v": 2}) for epoch in (1, 2, 3)]
+    >>> [tick["epoch"] for tick in epochs_after(lambda count: seen[-count:], 1.0)]
+    [2, 3]
     """
-
-    def __init__(self, kept: int = KEPT, placement: str = "in process") -> None:
-        self._ticks: deque[tuple[Any, ...]] = deque(maxlen=kept)
-        self._guard = threading.Lock()
-        self._placement = placement
-        self.number = 0  # of the last one
-
-    def __call__(self, report: TickReport) -> None:
-        """Take note of a tick that the database reports."""
-        self.add(
-            report.epoch, report.began / 1e9, report.seconds, report.rows_in, report.rows_out, failure=report.failure
-        )
-
-    def add(
-        self,
-        epoch: int,
-        at: float,
-        seconds: float,
-        rows_in: Mapping[str, int],
-        rows_out: Mapping[str, int],
-        *,
-        placement: str | None = None,
-        failure: str | None = None,
-    ) -> None:
-        """Take note of a tick, or of an epoch of a pipeline with its placement."""
-        with self._guard:
-            self.number += 1
-            told = placement or self._placement
-            self._ticks.append((self.number, epoch, at, seconds, rows_in, rows_out, told, failure))
-
-    def after(self, number: int) -> list[dict[str, Any]]:
-        """The ticks after one, by its number, that are still kept."""
-        with self._guard:
-            new = min(max(self.number - number, 0), len(self._ticks))
-            taken = list(islice(reversed(self._ticks), new))
-        return [_told(*tick) for tick in reversed(taken)]
+    return [_told(seen) for seen in epochs(NEW if number else KEPT) if seen.began > number]
 
 
-def _told(
-    number: int,
-    epoch: int,
-    at: float,
-    seconds: float,
-    rows_in: Mapping[str, int],
-    rows_out: Mapping[str, int],
-    placement: str,
-    failure: str | None,
-) -> dict[str, Any]:
-    said: dict[str, Any] = {"number": number, "epoch": epoch, "at": round(at, 3), "ms": round(1000 * seconds, 4)}
-    said |= {"in": _largest(rows_in), "out": _largest(rows_out), "relations": len(rows_in) + len(rows_out)}
-    said |= {"rows_in": sum(rows_in.values()), "rows_out": sum(rows_out.values()), "placement": placement}
-    return said if failure is None else {**said, "failure": failure[:500]}
+def _told(seen: EpochSeen) -> dict[str, Any]:
+    said: dict[str, Any] = {"number": seen.began, "epoch": seen.epoch, "at": round(seen.began, 3)}
+    said |= {"ms": round(1000 * seen.seconds, 4), "placement": seen.placement or "unknown", "reason": seen.reason[:500]}
+    said |= {"in": _largest(seen.rows_in), "out": _largest(seen.rows_out)}
+    said |= {"relations": len(seen.rows_in) + len(seen.rows_out)}
+    said |= {"rows_in": sum(seen.rows_in.values()), "rows_out": sum(seen.rows_out.values())}
+    said |= {"steps": {name: round(1000 * seconds, 3) for name, seconds in seen.steps.items()}}
+    return said if seen.failure is None else {**said, "failure": seen.failure[:500]}
 
 
 def _largest(rows: Mapping[str, int]) -> dict[str, int]:

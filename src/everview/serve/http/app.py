@@ -310,6 +310,15 @@ async def metrics(door: HttpDoor, request: Request) -> Response:
     return Response(f"{held}{metrics_of_owner(door.owner)}", media_type=CONTENT_TYPE)
 
 
+async def progress(door: HttpDoor, request: Request) -> Response:
+    """Give the last epochs: when each ran, for how long, where, and what came in and out."""
+    given = request.query_params.get("count", "100")
+    if not (given.isascii() and given.isdecimal() and len(given) < 6):
+        raise EverviewError(f"{given!r} is no count of epochs", hint="give a whole number, such as 100")
+    seen = await result_of(request, door.owner.read(lambda _: door.owner.epochs(int(given))))
+    return said({"epoch": door.owner.snapshot.epoch, "epochs": [each.as_json() for each in seen]})
+
+
 async def description(door: HttpDoor, request: Request) -> Response:
     """Describe the endpoints."""
     return said(openapi.description())
@@ -323,6 +332,7 @@ ROUTES: Final[tuple[tuple[str, Handler, tuple[str, ...]], ...]] = (
     ("/v1/views/{name}/plan", plan, ("GET",)),
     ("/v1/views/{name}/why", why, ("POST",)),
     ("/v1/ingest/{name}", ingest, ("POST",)),
+    ("/v1/progress", progress, ("GET",)),
     ("/metrics", metrics, ("GET",)),
     ("/healthz", health, ("GET",)),
     ("/openapi.json", description, ("GET",)),

@@ -68,7 +68,21 @@ def _parameter(name: str, said: str, kind: str = "string", place: str = "query")
 
 _TEXT: Final = {"type": "string"}
 _INTEGER: Final = {"type": "integer"}
+_SECONDS: Final = {"type": "number"}
+_COUNTS: Final = {"type": "object", "additionalProperties": _INTEGER}
 _SCHEMAS: Final[dict[str, Any]] = {
+    "Timeline": _object(epoch=_INTEGER, epochs={"type": "array", "items": {"$ref": _REF + "Epoch"}}),
+    "Epoch": _object(
+        epoch=_INTEGER,
+        began={**_SECONDS, "description": "Seconds since 1970."},
+        seconds={**_SECONDS, "description": "How long it took as a whole."},
+        rows_in={**_COUNTS, "description": "Changed rows by table or source."},
+        rows_out={**_COUNTS, "description": "Changed rows by view."},
+        placement={**_TEXT, "description": "process; of a Spark pipeline, driver or cluster."},
+        reason={**_TEXT, "description": "Why it was placed there."},
+        steps={"type": "object", "additionalProperties": _SECONDS, "description": "Of a pipeline: fetch, tick, …"},
+        failure={"type": ["string", "null"], "description": "Why it did not count."},
+    ),
     "Error": _object(
         error=_object(
             kind=_TEXT,
@@ -198,6 +212,13 @@ _PATHS: Final[dict[str, dict[str, dict[str, Any]]]] = {
                 "application/vnd.apache.arrow.stream": {},
             },
             "role": "write",
+        }
+    },
+    "/v1/progress": {
+        "get": {
+            "summary": "The last epochs, oldest first: when each ran, for how long, where, and what came in and out.",
+            "answer": _json("Timeline"),
+            "parameters": (_parameter("count", "How many epochs, at most; 100 if it is not said.", "integer"),),
         }
     },
     "/metrics": {

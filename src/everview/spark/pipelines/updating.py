@@ -209,7 +209,7 @@ def load(spec: ProjectFile, spark: SparkSession, project: Declarations) -> None:
             if path.suffix == ".py":
                 _run(path, spark)
             else:
-                text = path.read_text(encoding="utf-8")
+                text = path.read_text(encoding="utf-8-sig")
                 declare_sql(spark, text, path.relative_to(spec.root), project, _later(spark))
     if not project.outputs and not project.flows:
         hint = "libraries: [{glob: {include: transformations/**}}]"

@@ -82,7 +82,6 @@ async function relate() {
 async function beat() {
   try {
     const said = await get(`/v1/explorer/pulse?after=${state.last}`);
-    if (said.last < state.last) state.ticks = []; // the server has begun anew
     state.ticks.push(...said.ticks);
     state.ticks.splice(0, Math.max(0, state.ticks.length - KEPT));
     const moved = said.epoch !== state.epoch;

@@ -87,7 +87,8 @@ export function showTicks(main, state) {
       Object.entries(rows).sort((a, b) => b[1] - a[1]).map(([name, value]) => [h("dt", {}, name), h("dd", {}, count(value))]))];
     openDrawer(`Epoch ${count(tick.epoch)}`,
       tick.failure && h("div", { class: "problem" }, h("p", {}, tick.failure)),
-      h("dl", { class: "facts" }, [["At", clock(tick.at)], ["Took", duration(tick.ms)], ["Ran", tick.placement]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+      h("dl", { class: "facts" }, [["At", clock(tick.at)], ["Took", duration(tick.ms)],
+        ...Object.entries(tick.steps).map(([name, ms]) => [`of it ${name}`, duration(ms)]), ["Ran", `${tick.placement}${tick.reason ? `: ${tick.reason}` : ""}`]].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
       by("Changes in", tick.in), by("Changes out", tick.out));
     draw();
   }

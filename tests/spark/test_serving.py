@@ -1,0 +1,89 @@
+"""A pipeline's state, served by a process that follows the pipeline epoch by epoch, and has no Spark."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from everview.cli import app
+from everview.observe import TickReport
+from everview.spark import Pipeline
+from serving import Client, Events
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark]
+
+ORDER = "id BIGINT, customer STRING, amount BIGINT"
+# Spark cannot be imported there.
+SERVE = "import sys; sys.modules['pyspark'] = None; from everview.cli import app; app(sys.argv[1:])"
+
+
+def test_a_server_follows_a_pipeline(spark: SparkSession, tmp_path: Path) -> None:
+    with Pipeline(spark, tmp_path / "state", place="driver") as p:
+        p.source("orders", spark.createDataFrame([(1, "Ada", 5), (2, "Bob", 7)], ORDER), key="id", changes="upsert")
+        p.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer")
+        p.refresh()
+        file = tmp_path / "bank.yaml"
+        file.write_text("state: state\nsources: {}\nviews: []\n")
+        command = [sys.executable, "-c", SERVE, "serve", str(file), "--port", "0"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                port = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
+                assert port is not None
+                followed(p, spark, int(port[1]))
+            finally:
+                process.kill()
+
+
+def followed(p: Pipeline, spark: SparkSession, port: int) -> None:
+    client, first, reports = Client(port), p.epoch, list[TickReport]()
+    p.observe(reports.append)
+    assert sorted(client.sql("SELECT * FROM totals")) == [["Ada", 5], ["Bob", 7]]
+    assert sorted(client.sql("SELECT id FROM orders")) == [[1], [2]]
+    with closing(Events(port, "/v1/views/totals/changes")) as events:
+        kind, seen, data = events.next()
+        assert (kind, seen, sorted(data["rows"])) == ("snapshot", first, [["Ada", 5, 1], ["Bob", 7, 1]])
+        p.refresh(orders=spark.createDataFrame([(3, "Ada", 1)], ORDER))
+        p.refresh(orders=spark.createDataFrame([(2, "Bob", 9)], ORDER))
+        assert [events.next() for _ in range(2)] == [
+            ("change", first + 1, {"epoch": first + 1, "rows": [["Ada", 5, -1], ["Ada", 6, 1]]}),
+            ("change", first + 2, {"epoch": first + 2, "rows": [["Bob", 7, -1], ["Bob", 9, 1]]}),
+        ]
+        p.sql("CREATE MATERIALIZED VIEW late AS SELECT count(*) AS n FROM orders")
+        p.refresh(orders=spark.createDataFrame([(4, "Cy", 2)], ORDER))
+        kind, seen, data = events.next()
+        assert (kind, seen, data["rows"]) == ("change", p.epoch, [["Cy", 2, 1]])
+    with closing(Events(port, "/v1/views/totals/changes", Last_Event_ID=str(first))) as events:
+        changed = [event for _ in range(3) for event in events.next()[2]["rows"]]
+        assert ["Bob", 9, 1] in changed
+    assert client.sql("SELECT n FROM late") == [[4]]
+    assert sorted(client.sql(f"SELECT * FROM totals VERSION AS OF {first}")) == [["Ada", 5], ["Bob", 7]]
+    assert client("POST", "/v1/ingest/orders", '{"id": 9}')[0] == 403
+    progress = client("GET", "/v1/progress?count=3")[1]
+    assert progress["epoch"] == p.epoch
+    last = progress["epochs"][-1]
+    assert (last["epoch"], last["placement"], last["rows_in"]) == (p.epoch, "driver", {"orders": 1})
+    assert last["seconds"] >= last["steps"]["tick"] > 0
+    assert [report.epoch for report in reports] == [first + 1, first + 2, p.epoch]
+    assert (dict(reports[0].rows_in), reports[0].placement, reports[0].failure) == ({"orders": 1}, "driver", None)
+    assert f"everview_epoch {p.epoch}" in client.raw("GET", "/metrics")[2].decode()
+
+
+def test_what_cannot_be_served_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("state: nowhere\nsources: {}\nviews: []\n")
+    (tmp_path / "b.sql").write_text("SET everview.state = 'nowhere';")
+    (tmp_path / "c.py").write_text("pipeline = None")
+    for name, said in (("a.yaml", "everview run"), ("b.sql", "everview run"), ("c.py", "without running it")):
+        done = CliRunner().invoke(app, ["serve", str(tmp_path / name), "--port", "0"])
+        assert done.exit_code, done.output
+        assert said in " ".join(done.output.split()), done.output

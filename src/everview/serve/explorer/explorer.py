@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
+import threading
 from collections import OrderedDict
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 FRESH: Final = 0.4  # seconds for which the work of nodes is told as it was read
 IDLE: Final = 5.0  # seconds without a look after which times of nodes are taken no more
 DRAWN: Final = 32  # drawings that are remembered
+Drawn = tuple[str, FoldedDrawing, PlacedDiagram]
 
 
 class Explorer:
@@ -31,9 +34,9 @@ class Explorer:
         self._owner = owner
         self.pages = PageFiles()
         self._folded: FoldedCircuit | None = None
-        self._drawn: OrderedDict[tuple[int, tuple[str, ...], str], tuple[str, FoldedDrawing, PlacedDiagram]] = (
-            OrderedDict()
-        )
+        self._drawn: OrderedDict[tuple[tuple[str, ...], str], Drawn] = OrderedDict()
+        self._circuits = secrets.token_hex(4), 0  # names the circuit at hand, unlike that of any other server
+        self._drawing = threading.RLock()
         self._catalog: Any = None
         self._definitions = 0
         self._work: CircuitWork | None = None
@@ -63,27 +66,29 @@ class Explorer:
 
     # -- the circuit
 
-    def drawing(self, opened: tuple[str, ...], focus: str) -> tuple[str, FoldedDrawing, PlacedDiagram]:
+    def drawing(self, opened: tuple[str, ...], focus: str) -> Drawn:
         """The circuit folded and laid out, with a name that is another one if the picture is; for a reader's thread."""
-        folded = self.folded()
-        key = id(folded), opened, focus
-        known = self._drawn.get(key)
-        if known is None:
-            drawing = folded.drawing(opened, focus)
-            name = hashlib.sha256(repr((id(folded), sorted(drawing.opened), focus)).encode()).hexdigest()[:12]
-            known = self._drawn[key] = name, drawing, laid_out(drawing.diagram)
-            while len(self._drawn) > DRAWN:
-                self._drawn.popitem(last=False)
-        return known
+        with self._drawing:
+            folded = self.folded()
+            known = self._drawn.get((opened, focus))
+            if known is None:
+                drawing = folded.drawing(opened, focus)
+                name = hashlib.sha256(repr((self._circuits, sorted(drawing.opened), focus)).encode()).hexdigest()[:12]
+                known = self._drawn[opened, focus] = name, drawing, laid_out(drawing.diagram)
+                if len(self._drawn) > DRAWN:
+                    self._drawn.popitem(last=False)
+            return known
 
     def folded(self) -> FoldedCircuit:
         """The circuit of now, with the home of each node."""
-        snapshot = self._owner.snapshot
-        circuit, folded = snapshot.program.circuit, self._folded
-        if folded is None or folded.circuit is not circuit:
-            self._folded = folded = FoldedCircuit(circuit, snapshot.catalog)
-            self._drawn.clear()
-        return folded
+        with self._drawing:
+            snapshot = self._owner.snapshot
+            circuit, folded = snapshot.program.circuit, self._folded
+            if folded is None or folded.circuit is not circuit:
+                self._folded = folded = FoldedCircuit(circuit, snapshot.catalog)
+                self._circuits = self._circuits[0], self._circuits[1] + 1
+                self._drawn.clear()
+            return folded
 
     async def work(self) -> CircuitWork:
         """The work of nodes, at most so old; times are taken from now on, until nobody looks any more."""

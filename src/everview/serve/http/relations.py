@@ -152,7 +152,7 @@ def _searched(schema: Schema, page: Page) -> dict[str, Any] | None:
         type_ = schema[condition.column].type
         if condition.by != "eq" or len(condition.values) > 1 or type_ not in (BIGINT, INTEGER, STRING):
             return None
-        value = condition.values[0]
+        value = next(iter(condition.values))
         if type_ == STRING:
             values[condition.column] = value
         elif value.isascii() and value.removeprefix("-").isdecimal() and len(value) < 10:

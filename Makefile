@@ -11,14 +11,14 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup cargo java postgres connectors run test fast check bench bench-native docs site conformance torture mutants
+.PHONY: help setup cargo java postgres chromium connectors run test fast check bench bench-native docs site conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What does not need each other is done at the same time.
-setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Kafka and Delta Lake
-	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres connectors
+setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka and Delta Lake
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -26,7 +26,7 @@ run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a 
 test: setup  ## every check, test, doctest and example
 	@scripts/test.sh
 
-fast: $(COMPILED) postgres  ## a core of tests and those of changed packages, in under a minute
+fast: $(COMPILED) postgres chromium  ## a core of tests and those of changed packages, in under a minute
 	@$(BIN)/python scripts/fast.py
 
 check: $(INSTALLED)  ## format, lint, types, layers
@@ -72,6 +72,9 @@ java:
 
 postgres:
 	@scripts/postgres.sh
+
+chromium:
+	@scripts/chromium.sh
 
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh

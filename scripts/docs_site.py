@@ -198,7 +198,8 @@ def main(build: Path) -> int:
     pages = Pages(build / "pages")
     for file in sorted((ROOT / "docs").rglob("*.md")):
         pages.write(file, pages.of(file))
-    for picture in (ROOT / "docs").rglob("*.svg"):
+    for picture in (each for each in (ROOT / "docs").rglob("*") if each.suffix in {".svg", ".png"}):
+        pages.of(picture).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(picture, pages.of(picture))
     (pages.home / "site.css").write_text(STYLE)
     (build / "zensical.toml").write_text(SETTINGS.replace("{nav}", _nav(pages.home)), encoding="utf-8")

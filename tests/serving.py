@@ -11,6 +11,7 @@ from typing import Any
 
 import everview as ev
 from everview.serve import Owner, Role, ServeLimits
+from everview.serve.explorer import Explorer
 from everview.serve.http import HttpDoor
 from everview.serve.http.server import HttpServer
 from everview.serve.running import Serving
@@ -86,10 +87,11 @@ def served(
 ) -> Iterator[HttpServer]:
     """A server of a database with a table and a view."""
     limits = ServeLimits(statement_seconds=PATIENCE, **more.pop("limits", {}))
-    db = ev.connect(path)
+    db = more.pop("db", None) or ev.connect(path)
     if db.epoch == 0:
         db.sql(SCHEMA)
     owner = Owner(db, limits)
-    server = HttpServer(HttpDoor(owner, tokens, anyone, **more))
+    explorer = Explorer(owner) if more.pop("explorer", False) else None
+    server = HttpServer(HttpDoor(owner, tokens, anyone, **more, explorer=explorer))
     with Serving(owner, [server]):
         yield server

@@ -50,12 +50,12 @@ def to_dot(circuit: Circuit) -> str:
 
 def _dot_lines(circuit: Circuit, margin: str) -> Iterator[str]:
     for node_id, node in enumerate(circuit):
-        yield f'{margin}{_id(circuit, node_id)} [label="{_dot_text(node)}", shape={_dot_shape(node)}];'
+        yield f'{margin}{drawn_id(circuit, node_id)} [label="{_dot_text(node)}", shape={_dot_shape(node)}];'
         if isinstance(node, Child):
-            yield f"{margin}subgraph cluster_{_id(circuit, node_id)} {{"
+            yield f"{margin}subgraph cluster_{drawn_id(circuit, node_id)} {{"
             yield from _dot_lines(node.circuit, margin + "  ")
             yield f"{margin}}}"
-    for source, target, label in _edges(circuit):
+    for source, target, label in edges_of(circuit):
         yield f"{margin}{source} -> {target}{_dot_style(label)};"
 
 
@@ -77,12 +77,12 @@ def to_mermaid(circuit: Circuit) -> str:
 
 def _mermaid_lines(circuit: Circuit, margin: str) -> Iterator[str]:
     for node_id, node in enumerate(circuit):
-        yield f"{margin}{_id(circuit, node_id)}{_mermaid_shape(node)}"
+        yield f"{margin}{drawn_id(circuit, node_id)}{_mermaid_shape(node)}"
         if isinstance(node, Child):
-            yield f"{margin}subgraph s{_id(circuit, node_id)}[{_mermaid_text(node.name)}]"
+            yield f"{margin}subgraph s{drawn_id(circuit, node_id)}[{_mermaid_text(node.name)}]"
             yield from _mermaid_lines(node.circuit, margin + "  ")
             yield f"{margin}end"
-    for source, target, label in _edges(circuit):
+    for source, target, label in edges_of(circuit):
         yield f"{margin}{source} -. {label} .-> {target}" if label else f"{margin}{source} --> {target}"
 
 
@@ -100,14 +100,14 @@ def to_svg(circuit: Circuit) -> str:
 def _diagram(circuit: Circuit) -> Diagram:
     boxes = tuple(
         Box(
-            _id(circuit, node_id),
+            drawn_id(circuit, node_id),
             _box_lines(node),
             _shape(node),
             _diagram(node.circuit) if isinstance(node, Child) else None,
         )
         for node_id, node in enumerate(circuit)
     )
-    return Diagram(boxes, tuple(Arrow(source, to, label, bool(label)) for source, to, label in _edges(circuit)))
+    return Diagram(boxes, tuple(Arrow(source, to, label, bool(label)) for source, to, label in edges_of(circuit)))
 
 
 def _box_lines(node: Node) -> tuple[str, ...]:
@@ -141,32 +141,37 @@ def to_html(circuit: Circuit) -> str:
     return f"{picture}<table><caption>circuit of {len(circuit)} nodes</caption>{head}{rows}</table>"
 
 
-def _id(circuit: Circuit, node_id: int) -> str:
+def drawn_id(circuit: Circuit, node_id: int) -> str:
+    """The name of a node in pictures: the numbers from the root to it.
+
+    >>> drawn_id(Circuit(), 3)
+    'n3'
+    """
     return "n" + "_".join(map(str, circuit.global_id(node_id)))
 
 
-def _edges(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
+def edges_of(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
     """(from, to, label) of every stream and trace that a circuit's nodes read."""
     for node_id, node in enumerate(circuit):
-        drawn_id = _id(circuit, node_id)
+        here = drawn_id(circuit, node_id)
         match node:
             case Import():
                 assert circuit.parent is not None
-                yield _id(circuit.parent, node.parent), drawn_id, ""
+                yield drawn_id(circuit.parent, node.parent), here, ""
             case Export():
                 child = circuit[node.child]
                 assert isinstance(child, Child)
-                yield _id(child.circuit, node.node), drawn_id, ""
+                yield drawn_id(child.circuit, node.node), here, ""
             case Child():
                 pass
             case Source() | Apply() | Feedback() | Sink():
                 for source in inputs_of(node):
                     if source is not None:
-                        yield _id(circuit, source), drawn_id, "z⁻¹" if isinstance(node, Feedback) else ""
+                        yield drawn_id(circuit, source), here, "z⁻¹" if isinstance(node, Feedback) else ""
             case _:
                 assert_never(node)
         for read in reads_of(node):
-            yield _id(circuit, read.node), drawn_id, read.moment.value
+            yield drawn_id(circuit, read.node), here, read.moment.value
 
 
 def _dot_text(node: Node) -> str:

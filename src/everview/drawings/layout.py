@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.drawings.diagram import Arrow, Box, Diagram
@@ -22,13 +22,14 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class PlacedBox:
-    """A box, where its middle is, and how large it is."""
+    """A box, where its middle is, how large it is, and by how much its layer is thicker than it, along the arrows."""
 
     box: Box
     x: float
     y: float
     width: float
     height: float
+    spare: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -83,20 +84,23 @@ def _placed(diagram: Diagram, arrows: Sequence[Arrow]) -> tuple[list[PlacedBox],
     layers = layers_of(len(diagram.boxes), list(lifted.values()))
     labels = max((text_width(arrow.label) for arrow in diagram.arrows), default=0.0)
     centres, width, height = _centres(layers, sizes, APART + (0.0 if diagram.down else labels), down=diagram.down)
+    thick = _thickness(layers, [size[1 if diagram.down else 0] for size in sizes])
+    passing = _passing(thick, centres, len(sizes), down=diagram.down)
     boxes = list[PlacedBox]()
     joints: Joints = {}
     for place, box in enumerate(diagram.boxes):
         (x, y), (w, h) = centres[place], sizes[place]
-        boxes.append(PlacedBox(box, x, y, w, h))
+        boxes.append(PlacedBox(box, x, y, w, h, thick[place] - (h if diagram.down else w)))
         each = inner[place]
         if each is not None:
             left, top = x - w / 2 + MARGIN, y + h / 2 - MARGIN - each[3]
-            boxes += [PlacedBox(b.box, b.x + left, b.y + top, b.width, b.height) for b in each[0]]
+            boxes += [replace(b, x=b.x + left, y=b.y + top) for b in each[0]]
             joints |= {names: [(px + left, py + top) for px, py in points] for names, points in each[1].items()}
     for names, (source, target) in lifted.items():
         steps = layers.joints.get((source, target))
         turned = layers.joints.get((target, source), [])[::-1] if steps is None else steps
-        joints[names] = [centres[joint] for joint in turned]
+        ways = [passing[joint] for joint in turned]
+        joints[names] = [point for way in ways for point in (way if steps is not None else way[::-1])]
     return boxes, joints, width, height
 
 
@@ -127,6 +131,26 @@ def _centres(
     if down:
         return {node: (y, x) for node, (x, y) in centres.items()}, size[1], size[0]
     return centres, *size
+
+
+def _thickness(layers: Layers, along: Sequence[float]) -> dict[int, float]:
+    """For each node and joint, the size of the largest box of its layer, along the arrows."""
+    found = dict[int, float]()
+    for layer in layers.layers:
+        found |= dict.fromkeys(layer, max((along[node] for node in layer if node < len(along)), default=0.0))
+    return found
+
+
+def _passing(
+    thick: Mapping[int, float], centres: Mapping[int, Point], first: int, *, down: bool
+) -> dict[int, tuple[Point, Point]]:
+    """For each joint, where its arrow enters and leaves the layer: it passes straight between the boxes there."""
+    found: dict[int, tuple[Point, Point]] = {}
+    for joint, size in thick.items():
+        if joint >= first:
+            x, y = centres[joint]
+            found[joint] = ((x, y - size / 2), (x, y + size / 2)) if down else ((x - size / 2, y), (x + size / 2, y))
+    return found
 
 
 def _across(layers: Layers, sizes: Mapping[int, float]) -> dict[int, float]:
@@ -177,7 +201,17 @@ def _led(arrow: Arrow, boxes: Mapping[str, PlacedBox], joints: Sequence[Point], 
             arrow, ((x - MARGIN, y), (x - MARGIN, y - MARGIN), (x + MARGIN, y - MARGIN), (x + MARGIN, y)), down
         )
     ahead = target.y >= source.y if down else target.x >= source.x
-    return PlacedArrow(arrow, (_side(source, down, ahead), *joints, _side(target, down, not ahead)), down)
+    begins, ends = _beside(source, down, ahead), _beside(target, down, not ahead)
+    return PlacedArrow(arrow, (*begins, *joints, *reversed(ends)), down)
+
+
+def _beside(box: PlacedBox, down: bool, last: bool) -> tuple[Point, ...]:
+    """Where an arrow leaves a box, and where it leaves the layer, if others there are larger."""
+    x, y = _side(box, down, last)
+    if not box.spare:
+        return ((x, y),)
+    away = box.spare / 2 if last else -box.spare / 2
+    return ((x, y), (x, y + away) if down else (x + away, y))
 
 
 def _side(box: PlacedBox, down: bool, last: bool) -> Point:

@@ -323,6 +323,14 @@ class Compiled:
         known, (steps, rows) = self.program.spent[node], self._counts[node].tolist()
         return Spent(known.steps + steps, known.rows + rows, known.seconds + self._seconds.get(node, 0.0))
 
+    def all_spent(self) -> list[Spent]:
+        """What each node has done here and in Python."""
+        counts, seconds = self._counts[: len(self.program.spent)].tolist(), self._seconds
+        return [
+            Spent(known.steps + steps, known.rows + rows, known.seconds + seconds.get(node, 0.0))
+            for node, (known, (steps, rows)) in enumerate(zip(self.program.spent, counts, strict=True))
+        ]
+
     def how(self, node_id: int) -> str:
         """Where a node runs, and why it is not compiled, if it is not."""
         node = self.program.circuit[node_id]

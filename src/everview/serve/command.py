@@ -14,6 +14,7 @@ from typing import Any, Final
 from everview.database import Database, connect
 from everview.errors import EverviewError
 from everview.observe import TickLogs, TickObserver, TickSpans, several
+from everview.serve.explorer import Explorer
 from everview.serve.http.door import LOOPBACK, HttpDoor
 from everview.serve.http.server import HttpServer
 from everview.serve.limits import ServeLimits
@@ -70,7 +71,7 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
 def doors_of(options: ServeOptions, owner: Owner, tokens: TokenFile, anyone: Role | None) -> list[ServerDoor]:
     """The doors that the options ask for."""
     hosts = frozenset({options.host.lower(), *map(str.lower, options.hosts)})
-    door = HttpDoor(owner, tokens, anyone, hosts, frozenset(options.origins))
+    door = HttpDoor(owner, tokens, anyone, hosts, frozenset(options.origins), Explorer(owner))
     return [HttpServer(door, host=options.host, port=options.port)]
 
 

@@ -1,6 +1,6 @@
 """The app: which path is answered by what, and what is seen to before and after every request.
 
-Pages for people, an explorer of the database, belong to ``/``: `HttpDoor.explorer` is the app that has them.
+Pages for people, the explorer of the database, are at ``/`` if `HttpDoor.explorer` has them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everview.database.answers import Answer
-from everview.database.snapshots import core_of
 from everview.errors import EverviewError
 from everview.exposition import CONTENT_TYPE
 from everview.serve.counts import metrics_of_owner
+from everview.serve.explorer import endpoints as explorer_routes
 from everview.serve.http import openapi
 from everview.serve.http.answering import NotFound, body_of, failed, result_of, said
 from everview.serve.http.door import HttpDoor
@@ -38,7 +38,8 @@ from everview.serve.http.formats import (
     json_rows,
     rows_in,
 )
-from everview.serve.http.relations import RowsOfPage, page_of, schema_of
+from everview.serve.http.reasons import WHY_SECONDS, plan_of, why_of
+from everview.serve.http.relations import RowsOfPage, page_of, rows_held, schema_of
 from everview.serve.ingests import KEYS, Delivery, deliver
 from everview.serve.roles import Role
 from everview.serve.sessions import ClientSession
@@ -50,10 +51,12 @@ METHODS: Final = "GET, POST, OPTIONS"
 def make_app(door: HttpDoor) -> ASGIApp:
     """The app that answers by HTTP for an owner."""
     routes: list[Any] = [
-        Route(path, _endpoint(door, handler), methods=list(methods)) for path, handler, methods in ROUTES
+        Route(path, _endpoint(door, handler), methods=list(methods))
+        for path, handler, methods in (*ROUTES, *(() if door.explorer is None else explorer_routes.ROUTES))
     ]
     if door.explorer is not None:
-        routes.append(Mount("/", app=door.explorer))  # pyright: ignore[reportArgumentType]
+        pages = door.explorer.pages
+        routes += [Route(path, pages.answer, methods=["GET"]) for path in pages.paths]
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
     return Guarded(app, door)
 
@@ -63,7 +66,8 @@ class Guarded:
 
     def __init__(self, app: ASGIApp, door: HttpDoor) -> None:
         self._app, self._door = app, door
-        self._open = 0
+        pages = frozenset[str]() if door.explorer is None else door.explorer.pages.paths
+        self._for_all = pages | {"/healthz"}  # which tell nothing of the database
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,7 +81,7 @@ class Guarded:
             if request.method == "OPTIONS":
                 await Response(status_code=204, headers=_cors(allowed))(scope, receive, send)
                 return
-            if request.url.path != "/healthz":
+            if request.url.path not in self._for_all:
                 scope["role"] = self._door.owner.allowed(await self._door.role_of(request.headers))
         except EverviewError as error:
             await failed(error)(scope, receive, send)
@@ -148,21 +152,33 @@ async def query(door: HttpDoor, request: Request) -> Response:
     epoch = door.owner.snapshot.epoch
     if not isinstance(result, Answer):
         return said({"result": result, "epoch": epoch})
-    page = RowsOfPage(result.schema, result.to_arrow(), more=False)
-    return await _shown(door, request, page, out, {"epoch": epoch})
+    rows, limit = result.to_arrow(), asked.get("limit")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise EverviewError(f"the limit is {limit!r}", hint="give how many rows to send at most")
+    page = RowsOfPage(result.schema, rows if limit is None else rows.slice(0, limit), more=False)
+    return await _shown(door, request, page, out, {"epoch": epoch, "total": rows.num_rows})
 
 
 def _asked(request: Request, body: bytes) -> dict[str, Any]:
     """What a body asks: JSON with ``sql``, or the statements themselves."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    form = '{"sql": "SELECT 1"}'
+    if kind not in ("application/sql", "text/plain"):
+        return _object(body, form)
     try:
-        if kind in ("application/sql", "text/plain"):
-            return {"sql": body.decode()}
+        return {"sql": body.decode()}
+    except ValueError:
+        raise EverviewError("the body is no text in UTF-8", hint=f"send {form}") from None
+
+
+def _object(body: bytes, form: str) -> dict[str, Any]:
+    """An object of JSON; ``form`` is what one may look like."""
+    try:
         asked = json.loads(body)
     except (ValueError, RecursionError):
-        raise EverviewError("the body is no JSON", hint='send {"sql": "SELECT 1"}') from None
+        raise EverviewError("the body is no JSON", hint=f"send {form}") from None
     if not isinstance(asked, dict):
-        raise EverviewError("the body is no object", hint='send {"sql": "SELECT 1"}')
+        raise EverviewError("the body is no object", hint=f"send {form}")
     return asked
 
 
@@ -170,8 +186,11 @@ def _asked(request: Request, body: bytes) -> dict[str, Any]:
 
 
 async def relations(door: HttpDoor, request: Request) -> Response:
-    """List the tables and views with their columns."""
-    catalog = core_of(door.owner.snapshot.reader()).catalog
+    """List the tables and views with their columns, and if that is asked for with the number of their rows."""
+    snapshot = door.owner.snapshot
+    catalog, held = snapshot.catalog, dict[str, int]()
+    if request.query_params.get("count", "").lower() in ("true", "1", "yes"):
+        held = await result_of(request, door.owner.read(lambda _: rows_held(snapshot)))
     listed = [
         {
             "name": catalog.shown.get(name, name),
@@ -179,11 +198,12 @@ async def relations(door: HttpDoor, request: Request) -> Response:
             "materialized": getattr(relation, "materialized", True),
             "columns": columns_of(relation.schema),
             "key": list(getattr(relation, "key", ())),
+            **({"rows": held[name]} if name in held else {}),
         }
         for name, relation in catalog.relations.items()
         if name not in catalog.guards and not getattr(relation, "internal", False) and name != KEYS
     ]
-    return said({"epoch": door.owner.snapshot.epoch, "relations": listed})
+    return said({"epoch": snapshot.epoch, "relations": listed})
 
 
 async def rows(door: HttpDoor, request: Request) -> Response:
@@ -196,6 +216,8 @@ async def rows(door: HttpDoor, request: Request) -> Response:
 
     page, epoch = await result_of(request, door.owner.read(work))
     more: dict[str, Any] = {"epoch": epoch}
+    if page.total is not None:
+        more["total"] = page.total
     if page.more:
         offset = int(request.query_params.get("offset", "0")) + page.rows.num_rows
         more["next"] = str(request.url.include_query_params(offset=offset))
@@ -219,6 +241,21 @@ def _written(page: RowsOfPage, out: str, more: dict[str, Any]) -> bytes:
     if out == CSV:
         return csv_bytes(page.rows)
     return said({"columns": columns_of(page.schema), "rows": json_rows(page.rows), **more}).body  # pyright: ignore[reportReturnType]
+
+
+async def plan(door: HttpDoor, request: Request) -> Response:
+    """Tell the text of a view, and its plan as it was read and as it runs."""
+    name = request.path_params["name"]
+    return said(await result_of(request, door.owner.read(lambda database: plan_of(database, name))))
+
+
+async def why(door: HttpDoor, request: Request) -> Response:
+    """Tell why a view has a row."""
+    name = request.path_params["name"]
+    asked = _object(await body_of(request, door.owner.limits.body_bytes), '{"row": {"id": 1}}')
+    row, seconds = asked.get("row"), door.owner.limits.statement_seconds
+    told = door.owner.submit(lambda database: why_of(database, name, row, min(seconds, WHY_SECONDS)))
+    return said(await result_of(request, told))
 
 
 async def changes(door: HttpDoor, request: Request) -> Any:
@@ -292,6 +329,8 @@ ROUTES: Final[tuple[tuple[str, Handler, tuple[str, ...]], ...]] = (
     ("/v1/views", relations, ("GET",)),
     ("/v1/views/{name}", rows, ("GET",)),
     ("/v1/views/{name}/changes", changes, ("GET",)),
+    ("/v1/views/{name}/plan", plan, ("GET",)),
+    ("/v1/views/{name}/why", why, ("POST",)),
     ("/v1/ingest/{name}", ingest, ("POST",)),
     ("/v1/progress", progress, ("GET",)),
     ("/metrics", metrics, ("GET",)),

@@ -17,6 +17,7 @@ from everview.serve.roles import Role
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
+    from everview.serve.explorer import Explorer
     from everview.serve.owner import Owner
     from everview.serve.tokens import TokenFile
 
@@ -40,7 +41,7 @@ class HttpDoor:
     anyone: Role | None = None
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
-    explorer: object = None  # an ASGI app for the pages under /, once there is one
+    explorer: Explorer | None = None  # the pages under /, and what they ask for
     started: float = field(default=0.0)
 
     def check_host(self, headers: Headers) -> None:

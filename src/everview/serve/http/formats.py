@@ -156,7 +156,7 @@ def rows_in(schema: Schema, body: bytes, kind: str) -> pa.Table:
     """The rows of a body for a table; columns may be missing if the table has defaults for them or allows NULL."""
     try:
         read = _READERS[kind](schema, body)
-    except (pa.ArrowException, OSError, ValueError, RecursionError, OverflowError) as error:
+    except (pa.ArrowException, csv.Error, OSError, ValueError, RecursionError, OverflowError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadRows(f"the body cannot be read as {kind}: {said}", hint="nothing of it was taken in") from None
     if isinstance(read, pa.Table):

@@ -96,6 +96,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
         rows={"type": "array", "items": {"type": "array"}},
         epoch=_INTEGER,
         next=_TEXT,
+        total={"type": "integer", "description": "of all pages, where it is known"},
         result={"description": "of a statement that is no query: how many rows changed, a text, or nothing"},
     ),
     "Query": _object(
@@ -103,9 +104,26 @@ _SCHEMAS: Final[dict[str, Any]] = {
         params={"type": ["array", "object", "null"]},
         dialect=_TEXT,
         timeout={"type": "number", "description": "seconds"},
+        limit={"type": "integer", "description": "rows to send at most; total says how many there are"},
     ),
     "Relations": _object(epoch=_INTEGER, relations={"type": "array", "items": {"type": "object"}}),
     "Receipt": _object(rows=_INTEGER, epoch=_INTEGER, replayed={"type": "boolean"}),
+    "Plan": _object(
+        name=_TEXT, kind=_TEXT, text=_TEXT, dialect=_TEXT, plan=_TEXT, optimized=_TEXT, columns={"type": "array"}
+    ),
+    "Row": _object(row={"type": "object", "description": "a value for each column, as rows are told"}),
+    "Why": _object(
+        node=_TEXT,
+        table=_TEXT,
+        columns={"type": "array", "items": _TEXT},
+        row={"type": ["array", "null"]},
+        note=_TEXT,
+        times=_INTEGER,
+        ways=_INTEGER,
+        more={"type": "integer", "description": "rows that are not shown"},
+        again={"type": "boolean"},
+        because={"type": "array", "items": {"$ref": _REF + "Why"}},
+    ),
     "Health": _object(status=_TEXT, epoch=_INTEGER),
 }
 _ROWS: Final = {
@@ -128,7 +146,13 @@ _PATHS: Final[dict[str, dict[str, dict[str, Any]]]] = {
             "role": "read, write for changes of rows, or admin for definitions",
         },
     },
-    "/v1/views": {"get": {"summary": "The tables and views with their columns.", "answer": _json("Relations")}},
+    "/v1/views": {
+        "get": {
+            "summary": "The tables and views with their columns.",
+            "answer": _json("Relations"),
+            "parameters": (_parameter("count", "Whether to count their rows.", "boolean"),),
+        }
+    },
     "/v1/views/{name}": {
         "get": {
             "summary": "The rows of a view or a table; other parameters are filters: column=value, column.gt=5.",
@@ -139,6 +163,8 @@ _PATHS: Final[dict[str, dict[str, dict[str, Any]]]] = {
                 _parameter("order", "The columns to order by, as in amount.desc,name."),
                 _parameter("limit", "Rows of the page.", "integer"),
                 _parameter("offset", "Rows before the page.", "integer"),
+                _parameter("search", "Only rows that have this text in a column, whatever the case of its letters."),
+                _parameter("count", "Whether to count all rows that are asked for: total.", "boolean"),
                 _FORMAT,
             ),
         }
@@ -153,6 +179,21 @@ _PATHS: Final[dict[str, dict[str, dict[str, Any]]]] = {
                 _parameter("Last-Event-ID", "The same, as a browser sends it.", "integer", "header"),
                 _parameter("snapshot", "Whether to begin with all rows if it must.", "boolean"),
             ),
+        }
+    },
+    "/v1/views/{name}/plan": {
+        "get": {
+            "summary": "The columns of a table or view, and the text and the plans of a view.",
+            "answer": _json("Plan"),
+            "parameters": (_NAME,),
+        }
+    },
+    "/v1/views/{name}/why": {
+        "post": {
+            "summary": "Why a view has a row: a tree of plan nodes down to rows of tables.",
+            "answer": _json("Why"),
+            "parameters": (_NAME,),
+            "body": _json("Row"),
         }
     },
     "/v1/ingest/{name}": {

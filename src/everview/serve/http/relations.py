@@ -3,13 +3,15 @@
 ``?country=UK`` keeps the rows with that value; several values of one column are alternatives. Other comparisons stand
 behind the name: ``?amount.gt=5``, with ``eq ne gt ge lt le like``; an empty value of ``is`` and ``isnot`` is NULL:
 ``?country.is=null``. ``select``, ``order`` (``order=amount.desc,name``), ``limit`` and ``offset`` are what they are in
-SQL. Values are bound as parameters, and cast to the types of their columns: nothing of a request becomes SQL text.
+SQL. ``search=ada`` keeps the rows that have the text in any column of a simple type, whatever the case of its letters;
+``count=true`` asks how many rows there are in all, where that has to be counted. Values are bound as parameters, and
+cast to the types of their columns: nothing of a request becomes SQL text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,15 +22,32 @@ from everview.database.lookup import rows_with
 from everview.database.snapshots import core_of
 from everview.errors import EverviewError, LimitReached, UnknownName
 from everview.serve.http.answering import NotFound
-from everview.types import BIGINT, INTEGER, STRING, Schema, unknown_name
+from everview.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    TINYINT,
+    Decimal,
+    Schema,
+    unknown_name,
+)
 from everview.types.names import quoted
 
 if TYPE_CHECKING:
     from everview.database import Database
+    from everview.database.snapshots import DatabaseSnapshot
 
-RESERVED: Final = ("select", "order", "limit", "offset", "format")
+RESERVED: Final = ("select", "order", "limit", "offset", "format", "search", "count")
 COMPARISONS: Final = {"eq": "=", "ne": "<>", "gt": ">", "ge": ">=", "lt": "<", "le": "<=", "like": "LIKE"}
 NULLS: Final = {"is": "IS NULL", "isnot": "IS NOT NULL"}
+SEARCHED: Final = (STRING, BIGINT, INTEGER, SMALLINT, TINYINT, DOUBLE, FLOAT, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 PAGE: Final = 1_000  # rows, unless a request says otherwise
 
 
@@ -50,6 +69,13 @@ class Page:
     order: tuple[tuple[str, str], ...] = ()
     limit: int = PAGE
     offset: int = 0
+    search: str = ""
+    count: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row is left out but by the page."""
+        return not self.conditions and not self.search
 
     @classmethod
     def of(cls, schema: Schema, given: Sequence[tuple[str, str]], most: int) -> Page:
@@ -68,16 +94,19 @@ class Page:
             tuple(_ordered(schema, each) for each in _listed(named.get("order", ""))),
             limit,
             _count("offset", named.get("offset", "0")),
+            named.get("search", ""),
+            named.get("count", "").lower() in ("true", "1", "yes"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOfPage:
-    """The rows of a page, and whether there are more behind them."""
+    """The rows of a page, whether there are more behind them, and how many there are in all if that is known."""
 
     schema: Schema
     rows: pa.Table
     more: bool
+    total: int | None = None
 
 
 def schema_of(database: Database, name: str) -> tuple[str, Schema]:
@@ -92,6 +121,16 @@ def schema_of(database: Database, name: str) -> tuple[str, Schema]:
     return found, catalog.relations[found].schema
 
 
+def rows_held(snapshot: DatabaseSnapshot) -> dict[str, int]:
+    """How many rows each table and each kept view has: the sum of weights, whatever cancels out."""
+    nodes = {name: table.resolver.trace for name, table in snapshot.relations.items()}
+    nodes |= {name: node for name, (_, node) in snapshot.views.items() if node is not None}
+    return {
+        name: sum(int(batch[:, -1].sum()) for trace in snapshot.state.of(node) for batch in trace.before.batches)
+        for name, node in nodes.items()
+    }
+
+
 def page_of(database: Database, name: str, given: Sequence[tuple[str, str]], most: int) -> RowsOfPage:
     """The rows of a relation that a request asks for."""
     name, schema = schema_of(database, name)
@@ -99,21 +138,21 @@ def page_of(database: Database, name: str, given: Sequence[tuple[str, str]], mos
     searched = _searched(schema, page)
     if searched is not None:
         return _found(database, name, schema, page, searched)
-    if not page.conditions and not page.order and not getattr(core_of(database).catalog.relations[name], "order", ()):
+    if page.is_whole and not page.order and not getattr(core_of(database).catalog.relations[name], "order", ()):
         return _slice(database, name, schema, page)
     return _queried(database, name, schema, page)
 
 
 def _searched(schema: Schema, page: Page) -> dict[str, Any] | None:
     """The values to search by, if only equality of simple columns is asked for; else None."""
-    if not page.conditions or page.order:
+    if not page.conditions or page.order or page.search:
         return None
     values: dict[str, Any] = {}
     for condition in page.conditions:
         type_ = schema[condition.column].type
         if condition.by != "eq" or len(condition.values) != 1 or type_ not in (BIGINT, INTEGER, STRING):
             return None
-        value = condition.values[0]
+        value = next(iter(condition.values))
         if type_ == STRING:
             values[condition.column] = value
         elif value.isascii() and value.removeprefix("-").isdecimal() and len(value) < 10:
@@ -129,7 +168,7 @@ def _found(database: Database, name: str, schema: Schema, page: Page, values: Ma
     columns = list(zip(*part, strict=True)) if part else [()] * len(schema)
     arrays = [pa.array(column, f.type.arrow) for column, f in zip(columns, schema, strict=True)]
     table = pa.Table.from_arrays(arrays, names=list(schema.names))
-    return _selected(RowsOfPage(schema, table, len(rows) > page.offset + page.limit), page)
+    return _selected(RowsOfPage(schema, table, len(rows) > page.offset + page.limit, len(rows)), page)
 
 
 def _slice(database: Database, name: str, schema: Schema, page: Page) -> RowsOfPage:
@@ -141,25 +180,41 @@ def _slice(database: Database, name: str, schema: Schema, page: Page) -> RowsOfP
     places = np.searchsorted(ends, np.arange(first, last), side="right")
     words = np.ascontiguousarray(held.rows[places, :-1])
     table = decode(held.schema, words, held.dictionary)
-    return _selected(RowsOfPage(schema, table, last < total), page)
+    return _selected(RowsOfPage(schema, table, last < total, total), page)
 
 
 def _selected(rows: RowsOfPage, page: Page) -> RowsOfPage:
     if not page.select:
         return rows
-    return RowsOfPage(rows.schema.select(page.select), rows.rows.select(list(page.select)), rows.more)
+    return replace(rows, schema=rows.schema.select(page.select), rows=rows.rows.select(list(page.select)))
 
 
 def _queried(database: Database, name: str, schema: Schema, page: Page) -> RowsOfPage:
     params: dict[str, Any] = {}
     where = [_condition(schema, condition, params) for condition in page.conditions]
+    if page.search:
+        where.append(_containing(schema, page.search, params))
     columns = ", ".join(quoted(name) for name in page.select or schema.names)
-    text = f"SELECT {columns} FROM {'.'.join(quoted(part) for part in name.split('.', 1))}"
-    text += f" WHERE {' AND '.join(where)}" if where else ""
+    source = f"FROM {'.'.join(quoted(part) for part in name.split('.', 1))}"
+    source += f" WHERE {' AND '.join(where)}" if where else ""
+    text = f"SELECT {columns} {source}"
     text += f" ORDER BY {', '.join(f'{quoted(name)} {how}' for name, how in page.order)}" if page.order else ""
     answer = database.sql(f"{text} LIMIT {page.limit + 1} OFFSET {page.offset}", params or None)
     rows = answer.to_arrow()
-    return RowsOfPage(answer.schema, rows.slice(0, page.limit), rows.num_rows > page.limit)
+    total = None
+    if page.is_whole:
+        total = int(np.maximum(core_of(database).holdings.contents_of(name).weights, 0).sum())
+    elif page.count:
+        ((total,),) = database.sql(f"SELECT count(*) {source}", params or None)
+    return RowsOfPage(answer.schema, rows.slice(0, page.limit), rows.num_rows > page.limit, total)
+
+
+def _containing(schema: Schema, text: str, params: dict[str, Any]) -> str:
+    """The condition that a row has a text in one of its columns."""
+    params["search"] = text.lower()
+    simple = [field for field in schema if field.type in SEARCHED or isinstance(field.type, Decimal)]
+    texts = [quoted(f.name) if f.type == STRING else f"CAST({quoted(f.name)} AS STRING)" for f in simple]
+    return f"({' OR '.join(f'instr(lower({each}), :search) > 0' for each in texts)})" if texts else "FALSE"
 
 
 def _condition(schema: Schema, condition: Condition, params: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
-from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
+from everview.scalars.kinds import MICROS, MONTHS
 from everview.scalars.session_zone import today
 from everview.types import (
     BIGINT,
@@ -31,15 +31,18 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    YEAR_MONTH,
     parse_type,
     unknown_name,
 )
 
 if TYPE_CHECKING:
+    from everview.frontends.sql.date_parts import part
+    from everview.frontends.sql.foreign_functions import foreign_function
     from everview.frontends.sql.lambdas import lambda_call
     from everview.frontends.sql.macros import expanded
 else:
+    part = Later("everview.frontends.sql.date_parts", "part")
+    foreign_function = Later("everview.frontends.sql.foreign_functions", "foreign_function")
     lambda_call = Later("everview.frontends.sql.lambdas", "lambda_call")
     expanded = Later("everview.frontends.sql.macros", "expanded")
 
@@ -59,23 +62,6 @@ CASTS = [
     "timestamp",
     "time",
 ]
-PARTS = {
-    "year": "year", "years": "year", "y": "year", "quarter": "quarter", "qtr": "quarter",
-    "month": "month", "months": "month", "mon": "month", "week": "weekofyear", "weeks": "weekofyear",
-    "day": "day", "days": "day", "d": "day", "dayofmonth": "day", "doy": "dayofyear", "dayofyear": "dayofyear",
-    "dow": "dayofweek", "dayofweek": "dayofweek", "hour": "hour", "hours": "hour", "h": "hour",
-    "minute": "minute", "minutes": "minute", "min": "minute", "second": "second_fraction",
-    "seconds": "second_fraction", "yearofweek": "yearofweek",
-}  # fmt: skip
-PARTS_OF_INTERVALS = {
-    True: {"year": "interval_years", "month": "interval_months"},
-    False: {
-        "day": "interval_days",
-        "hour": "interval_hours",
-        "minute": "interval_minutes",
-        "second_fraction": "interval_seconds",
-    },
-}
 CHANCE = (
     *("rand", "random", "randn", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid"),
     *("randstr", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
@@ -90,6 +76,9 @@ def function(node: exp.Expr, site: Site) -> Expression:
     aggregate = aggregates.aggregate(node, site)
     if aggregate is not None:
         return aggregate
+    foreign = foreign_function(node, site)
+    if foreign is not None:
+        return foreign
     if isinstance(node, exp.Anonymous):
         site.context.only(node, "this", "expressions")
         return by_name(node.name.lower(), node.expressions, node, site)
@@ -108,14 +97,14 @@ def _in_places(name: str, arguments: list[exp.Expr], site: Site) -> list[exp.Exp
         return arguments
     known = PARAMETERS[name]
     places: dict[str, exp.Expr] = dict(zip(known, arguments[: -len(named)], strict=False))
-    for part in named:
-        parameter = part.this.name.lower()
+    for given in named:
+        parameter = given.this.name.lower()
         if parameter not in known or parameter in places:
             what = "twice" if parameter in places else f"that {name} does not have"
             raise site.context.error(
-                f'the argument "{short(part.this.name)}" {what}', part, f"it has {', '.join(known)}"
+                f'the argument "{short(given.this.name)}" {what}', given, f"it has {', '.join(known)}"
             )
-        places[parameter] = part.expression
+        places[parameter] = given.expression
     if known[0] not in places:
         raise site.context.error(f"{name} of what?", named[0], f"give {known[0]}")
     texts = (exp.Null() if mark is None else exp.Literal.string(mark) for mark in _MARKS)
@@ -239,21 +228,6 @@ def _date_part(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Express
     if len(arguments) != 2:
         raise site.context.error("date_part takes a part and a time", node, "write date_part('year', d)")
     return part(arguments[0].name, expression(arguments[1], site), node, site)
-
-
-def part(name: str, value: Expression, node: exp.Expr, site: Site) -> Expression:
-    """``EXTRACT(name FROM value)``."""
-    extracting = PARTS.get(name.lower())
-    if value.type in INTERVALS and extracting is not None:
-        extracting = PARTS_OF_INTERVALS[value.type == YEAR_MONTH].get(extracting)
-    if value.type == TIME and extracting not in ("hour", "minute", "second_fraction"):
-        extracting = None
-    if extracting is None:
-        if value.type == TIME or value.type in INTERVALS:
-            hint = "there are the units of the type"
-            raise site.context.error(f"EXTRACT({name} …) of {value.type}", node, hint)
-        raise site.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
-    return call(extracting, value)
 
 
 def _difference(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from everview.frontends.sql.foreign_functions import foreign_function
     from everview.frontends.sql.lambdas import lambda_call
     from everview.frontends.sql.macros import expanded
+    from everview.frontends.sql.sketches import estimate
 else:
+    estimate = Later("everview.frontends.sql.sketches", "estimate")
     part = Later("everview.frontends.sql.date_parts", "part")
     foreign_function = Later("everview.frontends.sql.foreign_functions", "foreign_function")
     lambda_call = Later("everview.frontends.sql.lambdas", "lambda_call")
@@ -305,6 +307,11 @@ def _trimmed(name: str) -> Special:
     return special
 
 
+_KINDS = ("bigint", "double", "float")
+ESTIMATES = (
+    *("hll_sketch_estimate", "theta_sketch_estimate", *(f"kll_sketch_get_n_{kind}" for kind in _KINDS)),
+    *(f"kll_sketch_get_quantile_{kind}" for kind in _KINDS),
+)
 SPECIAL: dict[str, Special] = {
     "ltrim": _trimmed("ltrim"),
     "rtrim": _trimmed("rtrim"),
@@ -322,6 +329,7 @@ SPECIAL: dict[str, Special] = {
     "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,
+    **dict.fromkeys(ESTIMATES, estimate),
     "datediff": _difference,
     "date_diff": _difference,
     "timestampdiff": _difference,

@@ -139,12 +139,12 @@ def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tu
             f"{name} was given {len(bound)} arguments", written.node, f"it takes {least} to {most}"
         )
     if name in ("lag", "lead"):
-        value = any_value(name, bound[0])
+        value = untyped(any_value(name, bound[0]))
         offset = bound[1] if len(bound) > 1 else literal(1)
         default = coerced(bound[2], value.type) if len(bound) > 2 else Literal(None, value.type)
         return (value, _whole(offset, written, site), default), value.type, value.nullable or default.nullable
     if name in PICKED:
-        value = any_value(name, bound[0])
+        value = untyped(any_value(name, bound[0]))
         rest = [_whole(bound[1], written, site)] if name == "nth_value" else []
         return (value, *rest), value.type, True
     if name == "ntile":

@@ -147,11 +147,14 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
+    from everview.frontends.sql.other_names import INSTEAD
     from everview.frontends.sql.spark_names import OF_SPARK
     from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 
     if name in OF_SPARK:
         return UnknownName(f"Spark's {name} is not supported yet", hint=OF_SPARK[name])
+    if name in INSTEAD:
+        return UnknownName(f'function "{short(name)}" does not exist', hint=f"here it is written {INSTEAD[name]}")
     known = [*(SIGNATURES.keys() - INTERNAL), *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
     error = unknown_name("function", short(name), near or ["see the reference of functions"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Callable
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -118,6 +119,65 @@ def test_conditions_on_the_time_in_a_zone() -> None:
         db.advance(start + dt.timedelta(hours=hours))
         counts = [len(db.view(name).rows()) for name in ("recent", "days", "today")]
         assert counts == [recent, days, of_today], hours
-    for condition in ("d = current_date", "ts > now() - INTERVAL 1 DAY"):
-        with pytest.raises(EverviewError, match="23 hours"):
-            db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE {condition}")
+    with pytest.raises(EverviewError, match="23 hours"):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 DAY")
+
+
+def first_moment(day: dt.date, zone: ZoneInfo) -> dt.datetime:
+    """The instant at which a local day begins; where its midnight is left out, the one after."""
+    shown = dt.datetime.combine(day, dt.time(0), zone)
+    return dt.datetime.fromtimestamp(shown.timestamp(), dt.UTC).replace(tzinfo=None)
+
+
+Condition = Callable[[dt.datetime, dt.date, dt.date, ZoneInfo], bool]
+DAYS: dict[str, Condition] = {  # of a row's moment, its local day, the local day of now, and the zone
+    "date(ts) = current_date": lambda ts, day, today, zone: day == today,
+    "date(ts) > current_date - 1": lambda ts, day, today, zone: day > today - dt.timedelta(1),
+    "date(ts) <= date_sub(current_date, 1)": lambda ts, day, today, zone: day <= today - dt.timedelta(1),
+    "d < current_date": lambda ts, day, today, zone: ts.date() < today,
+    "datediff(current_date, d) >= 1": lambda ts, day, today, zone: (today - ts.date()).days >= 1,
+    "d >= add_months(current_date, -1)": lambda ts, day, today, zone: ts.date() >= month_before(today),
+    "d >= trunc(current_date, 'MM')": lambda ts, day, today, zone: ts.date() >= today.replace(day=1),
+    "ts >= current_date": lambda ts, day, today, zone: ts >= first_moment(today, zone),
+    "ts < current_date + INTERVAL 1 DAY": lambda ts, day, today, zone: ts < first_moment(today + dt.timedelta(1), zone),
+    "ts >= date_trunc('day', now())": lambda ts, day, today, zone: ts >= first_moment(today, zone),
+    "date_trunc('day', now()) < ts": lambda ts, day, today, zone: first_moment(today, zone) < ts,
+    "ts < date_trunc('week', now())": lambda ts, day, today, zone: (
+        ts < first_moment(today - dt.timedelta(today.weekday()), zone)
+    ),
+    "date_trunc('month', now()) <= ts": lambda ts, day, today, zone: first_moment(today.replace(day=1), zone) <= ts,
+}
+
+
+def month_before(day: dt.date) -> dt.date:
+    last = day.replace(day=1) - dt.timedelta(1)
+    return last.replace(day=min(day.day, last.day))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("Europe/Berlin", dt.datetime(2030, 3, 31, 1)),  # 2:00 is left out
+        ("America/Sao_Paulo", dt.datetime(2018, 11, 4, 3)),  # midnight is left out
+        ("America/Havana", dt.datetime(2030, 11, 3, 5)),  # midnight comes twice
+        ("America/Sao_Paulo", dt.datetime(2018, 2, 18, 2)),  # the last hour of a day comes twice
+    ],
+)
+def test_days_of_a_zone_before_now(name: str, change: dt.datetime) -> None:
+    zone, hour = ZoneInfo(name), dt.timedelta(hours=1)
+    db = ev.connect(timezone=name)
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP, d DATE)")
+    moments = [change + n * hour - off for n in range(-30, 31, 3) for off in (dt.timedelta(0), dt.timedelta.resolution)]
+    db.advance(change - dt.timedelta(days=2))
+    for at, condition in enumerate(DAYS):
+        db.sql(f"CREATE MATERIALIZED VIEW v{at} AS SELECT id FROM t WHERE {condition}")
+    db.apply({"t": [((n, ts, ts.date()), 1) for n, ts in enumerate(moments)]})
+    for hours in (*range(-30, -6, 6), *range(-6, 7), *range(8, 31, 6)):
+        now = change + hours * hour
+        db.advance(now)
+        today = now.replace(tzinfo=dt.UTC).astimezone(zone).date()
+        for at, (condition, holds) in enumerate(DAYS.items()):
+            local = [ts.replace(tzinfo=dt.UTC).astimezone(zone).date() for ts in moments]
+            expected = [(n,) for n, ts in enumerate(moments) if holds(ts, local[n], today, zone)]
+            assert sorted(db.view(f"v{at}").rows()) == expected, (condition, now)
+    db.verify().raise_if_different()

@@ -25,7 +25,7 @@ from typing import Final
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Now, walk
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS, MONTHS, YEAR_MONTH
-from everview.scalars.session_zone import UTC, current_zone
+from everview.scalars.session_zone import UTC, current_zone, session_zone
 from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
 
 TURNED: Final = {
@@ -146,6 +146,8 @@ def _solved(compared: Comparison | None) -> Span | None:
 
 def _peeled(compared: Comparison) -> Comparison | None:
     match compared.timed:
+        case Cast(Call("from_utc_timestamp")) | Call("to_utc_timestamp"):
+            return _peeled_in_zone(compared)
         case Now("date"):
             return _rounded(Now("timestamp"), compared, lambda day: cast(day, TIMESTAMP), _next_day)
         case Cast(argument, type_) if (argument.type, type_) == (TIMESTAMP, DATE):
@@ -156,6 +158,8 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _narrowed(argument, compared)
         case Call("date_trunc", (Literal(unit), argument)):
             return _truncated(str(unit).lower(), argument, compared)
+        case Call("trunc", (argument, Literal(unit))):
+            return _truncated_day(str(unit).lower(), argument, compared)
         case Call("unix_seconds", (argument,)):
             return _rounded(argument, compared, _of_seconds, lambda n: call("add", n, literal(1, BIGINT)))
         case Call("unix_micros", (argument,)):
@@ -219,9 +223,71 @@ def _truncated(unit: str, argument: Expression, compared: Comparison) -> Compari
     def began(moment: Expression) -> Expression:
         return call("date_trunc", literal(unit, STRING), moment)
 
-    length = literal(MONTHS[unit], YEAR_MONTH) if unit in MONTHS else literal(MICROS[unit], DAY_TIME)
     last = compared.other if compared.how in ("less_equal", "greater") else _just_before(compared.other)
-    return Comparison(argument, ROUNDED[compared.how], call("add", began(last), length))
+    return Comparison(argument, ROUNDED[compared.how], call("add", began(last), _length(unit)))
+
+
+def _length(unit: str) -> Expression:
+    return literal(MONTHS[unit], YEAR_MONTH) if unit in MONTHS else literal(MICROS[unit], DAY_TIME)
+
+
+_UNITS_OF_DAYS: Final = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month"}  # what `trunc` calls units, too
+
+
+def _truncated_day(unit: str, argument: Expression, compared: Comparison) -> Comparison | None:
+    """The first day of the week, month, quarter or year of a day."""
+    word = _UNITS_OF_DAYS.get(unit, unit)
+    if word != "week" and word not in MONTHS:
+        return None
+    last = compared.other if compared.how in ("less_equal", "greater") else _day_before(compared.other)
+    began = call("trunc", last, literal(word, STRING))
+    length = literal(7, INTEGER) if word == "week" else literal(MONTHS[word], YEAR_MONTH)
+    return Comparison(argument, ROUNDED[compared.how], call("date_add" if word == "week" else "add", began, length))
+
+
+def _day_before(day: Expression) -> Expression:
+    return call("date_sub", day, literal(1, INTEGER))
+
+
+# -- by the clock of a time zone
+#
+# A local day never returns: where clocks are put back, it is within a day, or at its end. (Newfoundland's were put back
+# at 00:01 until 2011; there a day is taken to begin when it first does.)
+
+
+def _clock(moment: Expression, zone: Expression) -> Expression:
+    return Call("from_utc_timestamp", (moment, zone), TIMESTAMP, moment.nullable)
+
+
+def _instant(shown: Expression, zone: Expression) -> Expression:
+    return Call("to_utc_timestamp", (shown, zone), TIMESTAMP, shown.nullable)
+
+
+def _peeled_in_zone(compared: Comparison) -> Comparison | None:
+    """A local day, or the instant at which a local day, week, month or year begins; hours may come twice."""
+    match compared.timed:
+        case Cast(Call("from_utc_timestamp", (argument, zone)), type_) if type_ == DATE:
+            return _rounded(argument, compared, lambda day: _instant(Cast(day, TIMESTAMP), zone), _next_day)
+        case Call("to_utc_timestamp", (Cast(argument, _), zone)) if argument.type == DATE:
+            moment = compared.other if compared.how in ("less_equal", "greater") else _just_before(compared.other)
+            following = _next_day(Cast(_clock(moment, zone), DATE))
+            return Comparison(argument, ROUNDED[compared.how], following)
+        case Call("to_utc_timestamp", (Call("date_trunc", (Literal(unit), inner)), zone)) if (
+            isinstance(inner, Call) and inner.function == "from_utc_timestamp" and inner.arguments[1] == zone
+        ):
+            return _truncated_in_zone(str(unit).lower(), inner.arguments[0], zone, compared)
+        case _:
+            return None
+
+
+def _truncated_in_zone(unit: str, argument: Expression, zone: Expression, compared: Comparison) -> Comparison | None:
+    if unit not in ("day", "week") and unit not in MONTHS:
+        return None
+    last = compared.other if compared.how in ("less_equal", "greater") else _just_before(compared.other)
+    with session_zone(UTC):  # what the clock shows, as if it were of UTC
+        began = call("date_trunc", literal(unit, STRING), _clock(last, zone))
+        following = call("add", began, _length(unit))
+    return Comparison(argument, ROUNDED[compared.how], _instant(following, zone))
 
 
 _SUMS: Final = frozenset({"add", "add_time_to", "add_days_to", "date_add"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from everview.errors import EverviewError, NullNotAllowed, SqlError, TypeMismatch, UnknownName, WrongArity
-from everview.frontends.sql import bind
+from everview.frontends.sql import Tables, bind
+from everview.frontends.sql.other_names import INSTEAD
+from everview.types import Schema
 from frontends.sql.catalog import tables
 
 # A text in which `^` stands before the place that the error points to, the error, and parts of what it says.
@@ -116,3 +118,11 @@ def test_a_long_line_is_shown_around_the_place() -> None:
     shown = str(caught.value).split("\n")[2:4]
     assert len(shown[0]) < 120
     assert shown[0].index("zz") == shown[1].index("^^")
+
+
+def test_a_name_of_another_database_has_one_here() -> None:
+    known = {"o": Schema.parse("s STRING, x INT, y INT, t TIMESTAMP, d DATE, a ARRAY<INT>")}
+    for name, instead in INSTEAD.items():
+        bind(f"SELECT {instead} AS r FROM o", Tables(known))
+        with pytest.raises(UnknownName, match=f'"{name}" does not exist'):
+            bind(f"SELECT {name}(x) FROM o", Tables(known))

@@ -26,6 +26,12 @@ CASES = [
     (f"SELECT i, max(TIMESTAMP '{T1}') + INTERVAL '90' MINUTE AS c FROM t GROUP BY i", [(1, T2), (2, T2), (3, T2)]),
     ("SELECT min(DATE '2020-01-01') + INTERVAL '1' MONTH AS c FROM t", [(DAY,)]),
     ("SELECT min(DATE '2020-01-31') + INTERVAL '1' DAY AS c FROM t", [(DAY,)]),
+    # An array of nothing, of which no type is known, over a window.
+    ("SELECT i, lag(array()) OVER (ORDER BY i) AS c FROM t", [(1, None), (2, []), (3, [])]),
+    # What is asked of a sketch at once is exact.
+    ("SELECT hll_sketch_estimate(hll_sketch_agg(p)) AS n, theta_sketch_estimate(theta_sketch_agg(i, 12)) AS m, "
+     "kll_sketch_get_n_bigint(kll_sketch_agg_bigint(i)) AS c, "
+     "kll_sketch_get_quantile_bigint(kll_sketch_agg_bigint(i), 0.5) AS q FROM t", [(1, 3, 3, 2)]),
 ]  # fmt: skip
 
 

@@ -324,8 +324,11 @@ def _formula(written: SqlCall, site: Site) -> BoundAggregate:
 
 
 def _grouping(written: SqlCall, site: Site) -> BoundAggregate:
-    most = 1 if written.name == "grouping" else 63
-    return BoundAggregate(written.name, tuple(_bound(written, site, 0 if most > 1 else 1, most)))
+    """Which columns a group has; outside of Spark ``grouping(a, b)`` is its ``grouping_id(a, b)``."""
+    if written.name == "grouping" and site.context.dialect == "spark":
+        return BoundAggregate(written.name, tuple(_bound(written, site, 1, 1)))
+    least = 1 if written.name == "grouping" else 0
+    return BoundAggregate("grouping_id", tuple(_bound(written, site, least, 63)))
 
 
 def _user(written: SqlCall, site: Site) -> BoundAggregate:

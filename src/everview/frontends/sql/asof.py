@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from sqlglot import exp
@@ -11,7 +12,7 @@ from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.names import Scope, Visible, reread
 from everview.frontends.sql.rows import NamedRows
 from everview.plan.node import Plan
-from everview.plan.nodes import Asof, Join, Project
+from everview.plan.nodes import Asof, Filter, Join, Project
 from everview.plan.typing import call
 from everview.scalars.expressions import Call, Cast, Column, Expression, columns_of, moved
 
@@ -40,6 +41,7 @@ def joined(left: NamedRows, right: NamedRows, node: exp.Join, context: QueryCont
     rights, others = _extended(right.plan, [b for _, b in keys] + [time[2]])
     how: Any = "left" if side == "LEFT" or node.args.get("match_condition") is not None else "inner"
     pairs = tuple(zip(places[:-1], others[:-1], strict=True))
+    rights = _without_nulls(rights, others[:-1])
     plan: Plan = Asof(lefts, rights, pairs, (places[-1], others[-1]), direction, None, strict, how)  # pyright: ignore
     if len(lefts.schema) != width or len(rights.schema) != len(right.plan.schema):
         start = len(lefts.schema)
@@ -117,6 +119,12 @@ def _extended(plan: Plan, expressions: list[Expression]) -> tuple[Plan, list[int
     names = (*plan.schema.names, *(f"key {i}" for i in range(len(new))))
     places = [e.index if isinstance(e, Column) else len(plan.schema) + new.index(e) for e in expressions]
     return (Project(plan, tuple(columns), names) if new else plan), places
+
+
+def _without_nulls(plan: Plan, keys: list[int]) -> Plan:
+    """The rows whose keys are all there: NULL equals nothing, while the operator pairs NULL with NULL."""
+    tests = [call("is_not_null", plan.column(key)) for key in keys if plan.schema.fields[key].nullable]
+    return Filter(plan, reduce(lambda a, b: call("and", a, b), tests)) if tests else plan
 
 
 def _as_read(expression: Expression) -> Expression:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from everview.errors import SqlError
 from everview.frontends.sql.names import Scope
@@ -64,14 +65,16 @@ class QueryContext:
             if name in known or value is None or value is False or value == []:
                 continue
             what = name.rstrip("_").replace("_", " ").upper()
-            raise self.unsupported(f"{what} in {node.key.upper()}", node, f"it says {_short(value)}")
+            said = _short(value)
+            raise self.unsupported(f"{what} in {node.key.upper()}", node, f"it says {said}" if said else "leave it out")
 
 
 def _short(value: object) -> str:
     if isinstance(value, list):
         value = value[0] if value else ""
     try:
-        text = value.sql("spark") if isinstance(value, exp.Expr) else str(value)
+        ignore = ErrorLevel.IGNORE  # else sqlglot writes to the log what Spark does not have
+        text = value.sql("spark", unsupported_level=ignore) if isinstance(value, exp.Expr) else str(value)
     except (RecursionError, ValueError):
         text = type(value).__name__
     return text if len(text) <= 60 else f"{text[:60]}…"

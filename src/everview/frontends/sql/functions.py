@@ -23,7 +23,7 @@ from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
 from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
-from everview.scalars.kinds import INTERVALS, MICROS, MONTHS
+from everview.scalars.kinds import MICROS, MONTHS
 from everview.scalars.session_zone import today
 from everview.types import (
     BIGINT,
@@ -31,15 +31,20 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    YEAR_MONTH,
     parse_type,
     unknown_name,
 )
 
 if TYPE_CHECKING:
+    from everview.frontends.sql.date_parts import part
+    from everview.frontends.sql.foreign_functions import foreign_function
     from everview.frontends.sql.lambdas import lambda_call
     from everview.frontends.sql.macros import expanded
+    from everview.frontends.sql.sketches import estimate
 else:
+    estimate = Later("everview.frontends.sql.sketches", "estimate")
+    part = Later("everview.frontends.sql.date_parts", "part")
+    foreign_function = Later("everview.frontends.sql.foreign_functions", "foreign_function")
     lambda_call = Later("everview.frontends.sql.lambdas", "lambda_call")
     expanded = Later("everview.frontends.sql.macros", "expanded")
 
@@ -59,23 +64,6 @@ CASTS = [
     "timestamp",
     "time",
 ]
-PARTS = {
-    "year": "year", "years": "year", "y": "year", "quarter": "quarter", "qtr": "quarter",
-    "month": "month", "months": "month", "mon": "month", "week": "weekofyear", "weeks": "weekofyear",
-    "day": "day", "days": "day", "d": "day", "dayofmonth": "day", "doy": "dayofyear", "dayofyear": "dayofyear",
-    "dow": "dayofweek", "dayofweek": "dayofweek", "hour": "hour", "hours": "hour", "h": "hour",
-    "minute": "minute", "minutes": "minute", "min": "minute", "second": "second_fraction",
-    "seconds": "second_fraction", "yearofweek": "yearofweek",
-}  # fmt: skip
-PARTS_OF_INTERVALS = {
-    True: {"year": "interval_years", "month": "interval_months"},
-    False: {
-        "day": "interval_days",
-        "hour": "interval_hours",
-        "minute": "interval_minutes",
-        "second_fraction": "interval_seconds",
-    },
-}
 CHANCE = (
     *("rand", "random", "randn", "uniform", "uuid", "shuffle", "monotonically_increasing_id", "gen_random_uuid"),
     *("randstr", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length"),
@@ -90,6 +78,9 @@ def function(node: exp.Expr, site: Site) -> Expression:
     aggregate = aggregates.aggregate(node, site)
     if aggregate is not None:
         return aggregate
+    foreign = foreign_function(node, site)
+    if foreign is not None:
+        return foreign
     if isinstance(node, exp.Anonymous):
         site.context.only(node, "this", "expressions")
         return by_name(node.name.lower(), node.expressions, node, site)
@@ -108,14 +99,14 @@ def _in_places(name: str, arguments: list[exp.Expr], site: Site) -> list[exp.Exp
         return arguments
     known = PARAMETERS[name]
     places: dict[str, exp.Expr] = dict(zip(known, arguments[: -len(named)], strict=False))
-    for part in named:
-        parameter = part.this.name.lower()
+    for given in named:
+        parameter = given.this.name.lower()
         if parameter not in known or parameter in places:
             what = "twice" if parameter in places else f"that {name} does not have"
             raise site.context.error(
-                f'the argument "{short(part.this.name)}" {what}', part, f"it has {', '.join(known)}"
+                f'the argument "{short(given.this.name)}" {what}', given, f"it has {', '.join(known)}"
             )
-        places[parameter] = part.expression
+        places[parameter] = given.expression
     if known[0] not in places:
         raise site.context.error(f"{name} of what?", named[0], f"give {known[0]}")
     texts = (exp.Null() if mark is None else exp.Literal.string(mark) for mark in _MARKS)
@@ -156,11 +147,14 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
+    from everview.frontends.sql.other_names import INSTEAD
     from everview.frontends.sql.spark_names import OF_SPARK
     from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 
     if name in OF_SPARK:
         return UnknownName(f"Spark's {name} is not supported yet", hint=OF_SPARK[name])
+    if name in INSTEAD:
+        return UnknownName(f'function "{short(name)}" does not exist', hint=f"here it is written {INSTEAD[name]}")
     known = [*(SIGNATURES.keys() - INTERNAL), *(a for a in ALIASES if a.isidentifier()), *NAMES, *SPECIAL]
     near = get_close_matches(name, known, n=5)
     error = unknown_name("function", short(name), near or ["see the reference of functions"])
@@ -241,21 +235,6 @@ def _date_part(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Express
     return part(arguments[0].name, expression(arguments[1], site), node, site)
 
 
-def part(name: str, value: Expression, node: exp.Expr, site: Site) -> Expression:
-    """``EXTRACT(name FROM value)``."""
-    extracting = PARTS.get(name.lower())
-    if value.type in INTERVALS and extracting is not None:
-        extracting = PARTS_OF_INTERVALS[value.type == YEAR_MONTH].get(extracting)
-    if value.type == TIME and extracting not in ("hour", "minute", "second_fraction"):
-        extracting = None
-    if extracting is None:
-        if value.type == TIME or value.type in INTERVALS:
-            hint = "there are the units of the type"
-            raise site.context.error(f"EXTRACT({name} …) of {value.type}", node, hint)
-        raise site.context.unsupported(f"EXTRACT({name} …)", node, f"there are {', '.join(dict.fromkeys(PARTS))}")
-    return call(extracting, value)
-
-
 def _difference(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
     """``datediff(end, start)`` in days, ``datediff(MONTH, start, end)`` in whole units."""
     if len(arguments) != 3:
@@ -331,6 +310,11 @@ def _trimmed(name: str) -> Special:
     return special
 
 
+_KINDS = ("bigint", "double", "float")
+ESTIMATES = (
+    *("hll_sketch_estimate", "theta_sketch_estimate", *(f"kll_sketch_get_n_{kind}" for kind in _KINDS)),
+    *(f"kll_sketch_get_quantile_{kind}" for kind in _KINDS),
+)
 SPECIAL: dict[str, Special] = {
     "ltrim": _trimmed("ltrim"),
     "rtrim": _trimmed("rtrim"),
@@ -348,6 +332,7 @@ SPECIAL: dict[str, Special] = {
     "unix_timestamp": _unix_timestamp,
     "date_part": _date_part,
     "datepart": _date_part,
+    **dict.fromkeys(ESTIMATES, estimate),
     "datediff": _difference,
     "date_diff": _difference,
     "timestampdiff": _difference,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlglot import exp
 
 from everview.frontends.sql.expressions import Site, expression, handles
-from everview.frontends.sql.functions import part
 from everview.frontends.sql.subqueries import array_of
+from everview.later import Later
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.types import MapType
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.date_parts import part
+else:
+    part = Later("everview.frontends.sql.date_parts", "part")
 
 
 @handles(exp.Extract, args="this expression")

@@ -26,17 +26,22 @@ _OF_DIALECT = ("pivot_column_naming", "identify_pivot_strings", "prefixed_pivot_
 
 
 def of_clause(pivot: exp.Pivot, table: exp.Expr, columns: list[str], context: QueryContext) -> exp.Select:
-    """``FROM t PIVOT (sum(x) FOR c IN ('a', 'b'))``."""
-    context.only(pivot, "expressions", "fields", "alias", "columns", *_OF_DIALECT)
-    return _select(pivot, table, pivot.expressions, pivot.args.get("fields") or [], None, columns, context)
+    """``FROM t PIVOT (sum(x) FOR c IN ('a', 'b') GROUP BY g)``."""
+    context.only(pivot, "expressions", "fields", "alias", "columns", "group", *_OF_DIALECT)
+    groups = _groups(pivot)
+    return _select(pivot, table, pivot.expressions, pivot.args.get("fields") or [], groups, columns, context)
 
 
 def of_statement(pivot: exp.Pivot, context: QueryContext, columns: list[str]) -> exp.Select:
     """``PIVOT t ON c IN ('a', 'b') USING sum(x) GROUP BY g``."""
     context.only(pivot, "this", "expressions", "using", "group", *_OF_DIALECT)
-    group = pivot.args.get("group")
-    groups = None if group is None else [g.name for g in group.expressions]
+    groups = _groups(pivot)
     return _select(pivot, pivot.this, pivot.args.get("using") or [], pivot.expressions, groups, columns, context)
+
+
+def _groups(pivot: exp.Pivot) -> list[str] | None:
+    group = pivot.args.get("group")
+    return None if group is None else [g.name for g in group.expressions]
 
 
 def _select(

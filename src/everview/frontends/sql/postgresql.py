@@ -311,7 +311,7 @@ def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
     given = [part for part in (node.args.get("start"), node.args.get("end"), node.args.get("step")) if part is not None]
     if isinstance(node.parent, exp.Table):
         return exp.Anonymous(this="generate_series", expressions=given)
-    return exp.Anonymous(this="explode", expressions=[exp.Anonymous(this="sequence", expressions=given)])
+    return exp.Anonymous(this="explode", expressions=[exp.Anonymous(this="generate_series", expressions=given)])
 
 
 def _subscripts(array: exp.Expr) -> exp.Expr:

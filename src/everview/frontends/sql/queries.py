@@ -416,17 +416,22 @@ def _order_key(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Expr
 
 
 def _windows(unfinished: UnfinishedSelect) -> None:
-    """Compute window functions as columns after those of the rows."""
-    calls = tuple(
-        dict.fromkeys(e for whole in unfinished.expressions() for e in walk(whole) if isinstance(e, WindowCall))
-    )
-    if not calls:
-        return
+    """Compute window functions as columns after those of the rows; first those that others read."""
+    while calls := _window_calls(unfinished.expressions()):
+        inner = _window_calls(child for call in calls for child in call.children)
+        _windowed(unfinished, inner or calls)
+
+
+def _window_calls(expressions: Iterable[Expression]) -> tuple[WindowCall, ...]:
+    return tuple(dict.fromkeys(e for whole in expressions for e in walk(whole) if isinstance(e, WindowCall)))
+
+
+def _windowed(unfinished: UnfinishedSelect, calls: tuple[WindowCall, ...]) -> None:
     plan = Window(unfinished.rows.plan, calls, tuple(str(c)[:60] for c in calls))
     start = len(unfinished.rows.plan.schema)
 
     def computed(e: Expression) -> Expression | None:
-        return plan.column(start + calls.index(e)) if isinstance(e, WindowCall) else None
+        return plan.column(start + calls.index(e)) if e in calls else None
 
     unfinished.change(lambda e: replaced(e, computed), plan)
 

@@ -335,11 +335,14 @@ def _parentheses(words: FailedTokens) -> Slip | None:
 
 
 def _misspelt(words: FailedTokens) -> Slip | None:
-    """FORM, WEHRE, JION: a word near a keyword, at the place where the parser gave up or just before it."""
+    """FORM, WEHRE, JION: a word near a keyword, at the place where the parser gave up or just before it.
+
+    A table may be called ``orders``, so that is a slip only before BY.
+    """
     for place in (words.failed, words.failed - 1, words.failed - 2):
         if place > 0 and words.kind(place) == TokenType.VAR:
             near = _near(words.word(place), CLAUSES, 0.74)
-            if near is not None:
+            if near is not None and (words.word(place) != f"{near}S" or words.word(place + 1) == "BY"):
                 return words.slip(
                     place, f"syntax error: {words.written(place)} is no word of SQL here", f"did you mean {near}?"
                 )

@@ -14,16 +14,15 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.expressions import Site
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, file_named, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.frontends.sql.schemas import is_information, stored_name
 from everview.frontends.sql.values import written
 from everview.later import Later
-from everview.plan.nodes import Project, Values
-from everview.scalars.expressions import Literal
-from everview.types import BIGINT, Field, Schema, unknown_name
+from everview.plan.nodes import Project
+from everview.types import unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql import pivots, unpivots
@@ -31,8 +30,10 @@ if TYPE_CHECKING:
     from everview.frontends.sql.event_windows import windowed_table
     from everview.frontends.sql.file_functions import file_rows
     from everview.frontends.sql.macros import expanded_table
+    from everview.frontends.sql.series import Series
     from everview.frontends.sql.showing import information
 else:
+    Series = Later("everview.frontends.sql.series", "Series")
     as_of = Later("everview.frontends.sql.as_of", "as_of")
     pivots = Later("everview.frontends.sql.pivots")
     unpivots = Later("everview.frontends.sql.unpivots")
@@ -41,7 +42,7 @@ else:
     expanded_table = Later("everview.frontends.sql.macros", "expanded_table")
     information = Later("everview.frontends.sql.showing", "information")
 
-MOST_SERIES = 100_000
+SERIES = ("generate_series", "generateseries", "range", "sequence")
 FILE_READERS = (
     "read_csv", "read_csv_auto", "readcsv", "read_parquet", "readparquet", "read_json", "read_json_auto", "read_ndjson",
 )  # fmt: skip
@@ -77,7 +78,7 @@ def relation_of(node: exp.Expr, context: QueryContext, left: NamedRows | None) -
 def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | None) -> NamedRows:
     match node:
         case exp.Table():
-            return _table(node, context)
+            return _table(node, context, None if context.dialect == "spark" else left)
         case exp.Subquery():
             return _subquery(node, context)
         case exp.Values():
@@ -93,10 +94,11 @@ def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | No
             raise context.unsupported(f"{node.key.upper()} in FROM", node)
 
 
-def _table(node: exp.Table, context: QueryContext) -> NamedRows:
+def _table(node: exp.Table, context: QueryContext, left: NamedRows | None) -> NamedRows:
+    """A table, a view or a function of rows; the latter reads the row of `left` without LATERAL, except in Spark."""
     context.only(node, "this", "alias", "joins", "pivots", "db", "catalog", "version")
     if isinstance(node.this, exp.Func):
-        rows = _table_function(node.this, node.args.get("alias"), context)
+        rows = _table_function(node.this, node.args.get("alias"), context, left)
     else:
         rows = named(relation(node, context), node.args.get("alias"), context, node.name)
     for pivot in node.args.get("pivots") or []:
@@ -198,14 +200,16 @@ def values(node: exp.Values, context: QueryContext) -> Bound:
     return Bound(as_types(bound.plan, [untyped(c).type for c in bound.plan.columns]), bound.names)
 
 
-def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: QueryContext) -> NamedRows:
+def _table_function(
+    node: exp.Expr, alias: exp.TableAlias | None, context: QueryContext, left: NamedRows | None
+) -> NamedRows:
     name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
     if generators.name_of(node) is not None:
-        return _elements(node, alias, None, context)
-    if name in ("generate_series", "generateseries", "range", "sequence"):
-        return named(_series(node, name, context), alias, context, name)
+        return _elements(node, alias, left, context)
+    if name in SERIES:
+        return _series(node, alias, left, context)
     if name == "table" and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Func):
-        return _table_function(node.expressions[0], alias, context)
+        return _table_function(node.expressions[0], alias, context, left)
     if name in WINDOWING:
         bound = windowed_table(node, context, lambda table, inner: relation_of(table, inner, None))
         return named(bound, alias, context, name)
@@ -219,23 +223,16 @@ def _table_function(node: exp.Expr, alias: exp.TableAlias | None, context: Query
     raise context.unsupported(f"the table function {name}", node, hint)
 
 
-def _series(node: exp.Expr, name: str, context: QueryContext) -> Bound:
-    """The numbers of `range` or `generate_series`."""
-    site = Site(context, Scope(), f"the arguments of {name}")
-    written = node.expressions or [node.args[k] for k in ("start", "end", "step") if node.args.get(k) is not None]
-    bound = [expression(argument, site) for argument in written]
-    numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
-    if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
-        raise context.unsupported(f"{name} of what is not written down", node, f"as in {name}(1, 10)")
-    start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
-    step = numbers[2] if len(numbers) == 3 else 1
-    exclusive = name == "range" or bool(node.args.get("is_end_exclusive"))
-    stop = end if exclusive else end + (1 if step > 0 else -1)
-    if step == 0 or len(range(start, stop, step)) > MOST_SERIES:
-        raise context.error(f"{name} of too many numbers", node, f"at most {MOST_SERIES} are possible")
-    column = "id" if context.dialect == "spark" else "range" if name == "range" else "generate_series"
-    rows = tuple((Literal(n, BIGINT),) for n in range(start, stop, step))
-    return Bound(Values(rows, Schema([Field(column, BIGINT, nullable=False)])), (column,))
+def _series(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | None, context: QueryContext) -> NamedRows:
+    """The rows of `range` or `generate_series`, of which some may be made of the row beside them."""
+    series = Series.of(node)
+    if context.dialect == "spark" or series.is_written_down():
+        return named(series.rows(context), alias, context, series.name)
+    called = series.name if alias is None else alias.name or series.name
+    columns = None if alias is None else alias.args.get("columns")
+    own = called if context.dialect.startswith("postgres") else series.name
+    alias = exp.TableAlias(this=exp.to_identifier(called), columns=columns or [exp.to_identifier(own)])
+    return _elements(exp.Explode(this=node.copy()), alias, left, context)
 
 
 # -- lateral
@@ -249,7 +246,7 @@ def _lateral(node: exp.Lateral, context: QueryContext, left: NamedRows | None) -
     if generators.name_of(node.this) is not None:
         return _elements(node.this, node.args.get("alias"), left, context)
     if not isinstance(node.this, exp.Subquery):
-        return _table_function(node.this, node.args.get("alias"), context)
+        return _table_function(node.this, node.args.get("alias"), context, left)
     around = context.outer if left is None else left.scope
     bound = query(node.this, replace(context, outer=around))
     rows = named(bound, node.args.get("alias"), context)

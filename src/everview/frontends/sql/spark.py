@@ -8,6 +8,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain
+from everview.frontends.sql.foreign_functions import is_foreign
+from everview.frontends.sql.functions import ESTIMATES
 from everview.frontends.sql.parameters import MARK
 from everview.frontends.sql.parse import parse
 from everview.frontends.sql.sources import WINDOWING
@@ -38,13 +40,20 @@ def spark_query(view: CreateView) -> str | None:
 
 
 def _beyond_spark(view: CreateView) -> bool:
-    """Whether a view has UNION BY NAME, WITH TIES, GROUPS or EXCLUDE, or calls TUMBLE, HOP or SESSION."""
+    """Whether a view has clauses or calls that Spark does not have: UNION BY NAME, WITH TIES, GROUPS, EXCLUDE, TUMBLE,
+    HOP, SESSION, distinct values over a window, estimates that are exact here, and functions to which another dialect
+    gives a meaning of its own.
+    """
     (parsed,), _ = parse(view.text, view.dialect)
-    for node in parsed.tree.find_all(exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.Anonymous):
+    if any(window.this.find(exp.Distinct) is not None for window in parsed.tree.find_all(exp.Window)):
+        return True
+    for node in parsed.tree.find_all(exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.Func):
         groups = str(node.args.get("kind") or "").upper() == "GROUPS"
         if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
             return True
-        if isinstance(node, exp.Anonymous) and node.name in WINDOWING:
+        if isinstance(node, exp.Anonymous) and (node.name in WINDOWING or node.name.lower() in ESTIMATES):
+            return True
+        if is_foreign(node, view.dialect):
             return True
     return False
 

@@ -18,7 +18,8 @@ LACKING: Final = (
     Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
     Lacking(
         "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact "
-        "here, and a view of counts by value with LIMIT gives the most frequent ones",
+        "here, as is hll_sketch_estimate(hll_sketch_agg(x)), and a view of counts by value with LIMIT gives the most "
+        "frequent ones",
         "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
         "hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg kll_merge_agg_bigint kll_merge_agg_double "
         "kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint "

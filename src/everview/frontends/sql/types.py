@@ -7,7 +7,7 @@ import decimal
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -82,6 +82,14 @@ _UNITS = {
     "m": "minute", "min": "minute", "s": "second", "sec": "second", "ms": "millisecond", "us": "microsecond",
 }  # fmt: skip
 
+_NEAR: Final = {
+    D.UUID: "STRING",
+    D.ENUM: "STRING, with CHECK (x IN ('a', 'b'))",
+    D.JSON: "VARIANT, or STRING with get_json_object",
+    D.JSONB: "VARIANT, or STRING with get_json_object",
+    D.MONEY: "DECIMAL(19, 4)",
+}  # types of other databases, and what holds their values here
+
 
 def type_of(node: exp.Expr, context: QueryContext) -> Type:
     """The type that a tree names."""
@@ -111,7 +119,10 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
             "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
             "STRUCT, MAP and VARIANT"
         )
-        raise context.unsupported(f"the type {node.sql('spark')[:60]}", node, f"there are {known}")
+        name = kind.value if isinstance(kind, D) and not inner else node.sql("spark")[:60]
+        near = _NEAR.get(kind)
+        hint = f"there are {known}" if near is None else f"write {near}"
+        raise context.unsupported(f"the type {name}", node, hint)
     return simple
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql.aggregates import any_value, made_of, typed_call
+from everview.frontends.sql.aggregates import BoundAggregate, any_value, made_of, typed_call
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.unordered import ordered, refuse_unordered
@@ -73,16 +73,40 @@ def _over(
             f"the aggregate {written.name}, a Python function, OVER a window", written.node, hint
         )
     made = made_of(written, site)
-    if made.order or made.distinct:
-        what = "in an order of its own" if made.order else "of distinct values"
+    if made.order:
         hint = "aggregate in a subquery, and join it"
-        raise site.context.unsupported(f"{written.name} {what} over a window", written.node, hint)
+        raise site.context.unsupported(f"{written.name} in an order of its own over a window", written.node, hint)
+    if made.distinct and made.function not in ("min", "max"):
+        made = replace(made, distinct=False, filter=_first_of_equals(made, partition, by, frame, site, written))
     if not aggregate_of(made.function).over_windows:
         hint = "aggregate in a subquery, and join it"
         raise site.context.unsupported(f"{written.name} over a window", written.node, hint)
     whole = typed_call(made)
     nullable = whole.nullable or (frame is not None and made.function != "count")
     return WindowCall(made.function, made.arguments, partition, by, frame, whole.type, nullable, made.filter)
+
+
+def _first_of_equals(
+    made: BoundAggregate,
+    partition: tuple[Expression, ...],
+    by: Order,
+    frame: Frame | None,
+    site: Site,
+    written: SqlCall,
+) -> Expression:
+    """The rows that an aggregate of DISTINCT values counts: of those with equal arguments the first in the order.
+
+    A frame that begins with the partition holds a value if, and only if, it holds the first row with that value.
+    """
+    if frame is not None and (frame.start is not None or isinstance(frame, ExcludingFrame)):
+        hint = "let the frame begin with UNBOUNDED PRECEDING, or aggregate in a subquery, and join it"
+        what = f"{written.name} of DISTINCT values over a frame that does not begin with its partition"
+        raise site.context.unsupported(what, written.node, hint)
+    kept = () if made.filter is None else (made.filter,)
+    order = by or tuple((argument, "asc") for argument in made.arguments[:1])
+    place = WindowCall("row_number", (), (*partition, *made.arguments, *kept), order, None, RANKS["row_number"], False)
+    is_first = call("equal", place, literal(1))
+    return is_first if made.filter is None else call("and", made.filter, is_first)
 
 
 def _ranked(
@@ -115,12 +139,12 @@ def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tu
             f"{name} was given {len(bound)} arguments", written.node, f"it takes {least} to {most}"
         )
     if name in ("lag", "lead"):
-        value = any_value(name, bound[0])
+        value = untyped(any_value(name, bound[0]))
         offset = bound[1] if len(bound) > 1 else literal(1)
         default = coerced(bound[2], value.type) if len(bound) > 2 else Literal(None, value.type)
         return (value, _whole(offset, written, site), default), value.type, value.nullable or default.nullable
     if name in PICKED:
-        value = any_value(name, bound[0])
+        value = untyped(any_value(name, bound[0]))
         rest = [_whole(bound[1], written, site)] if name == "nth_value" else []
         return (value, *rest), value.type, True
     if name == "ntile":

@@ -49,6 +49,9 @@ CLASSES: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev",
     exp.GroupConcat: "listagg",
     exp.ArrayUniqueAgg: "collect_set",
+    exp.BitwiseAndAgg: "bit_and",
+    exp.BitwiseOrAgg: "bit_or",
+    exp.BitwiseXorAgg: "bit_xor",
 }
 _RANKS_OF_NO_GROUP = (exp.RowNumber,)  # which sqlglot takes for a plain function
 # Aggregates whose order may stand behind them.

@@ -1,0 +1,85 @@
+"""Series of numbers and moments: ``generate_series(a, b, step)`` with its end, ``range(a, b, step)`` without.
+
+Where all is written down, a series in FROM is a relation of values. Else it is an array made of each row, with a row
+for each element. If the end is on the wrong side of the start, it is empty; Spark's ``sequence`` counts the other way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.frontends.sql.context import Bound, QueryContext
+from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.names import Scope
+from everview.plan.nodes import Values
+from everview.plan.typing import call, cast, is_integer, literal
+from everview.scalars.expressions import Expression, Literal
+from everview.types import BIGINT, Field, Schema
+
+MOST_SERIES = 100_000
+
+
+@dataclass(frozen=True)
+class Series:
+    """A call of `generate_series` or `range` as written; `inclusive` if the end belongs to it."""
+
+    node: exp.Expr
+    name: str
+    inclusive: bool
+    arguments: tuple[exp.Expr, ...]
+
+    @staticmethod
+    def of(node: exp.Expr) -> Series:
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
+        exclusive = name == "range" or bool(node.args.get("is_end_exclusive"))
+        parts = node.expressions or [node.args[k] for k in ("start", "end", "step") if node.args.get(k) is not None]
+        return Series(node, "range" if exclusive else "generate_series", not exclusive, tuple(parts))
+
+    def is_written_down(self) -> bool:
+        return all(part.find(exp.Column) is None for part in self.arguments)
+
+    def rows(self, context: QueryContext) -> Bound:
+        """The numbers as rows, where all of them are known."""
+        site = Site(context, Scope(), f"the arguments of {self.name}")
+        bound = [expression(argument, site) for argument in self.arguments]
+        numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
+        if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
+            hint = f"as in {self.name}(1, 10)"
+            raise context.unsupported(f"{self.name} of what is not written down", self.node, hint)
+        start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
+        step = numbers[2] if len(numbers) == 3 else 1
+        stop = end + (1 if step > 0 else -1) * self.inclusive
+        if step == 0 or len(range(start, stop, step)) > MOST_SERIES:
+            raise context.error(f"{self.name} of too many numbers", self.node, f"at most {MOST_SERIES} are possible")
+        column = "id" if context.dialect == "spark" else self.name
+        rows = tuple((Literal(n, BIGINT),) for n in range(start, stop, step))
+        return Bound(Values(rows, Schema([Field(column, BIGINT, nullable=False)])), (column,))
+
+    def array(self, site: Site) -> Expression:
+        """The series as an array; of none it is empty."""
+        given = [expression(argument, site) for argument in self.arguments]
+        if not 1 <= len(given) <= 3:
+            raise site.context.error(f"{self.name} was given {len(given)} arguments", self.node, "it takes 1 to 3")
+        start, end = given[:2] if len(given) > 1 else (literal(0, BIGINT), given[0])
+        whole = is_integer(start.type) and is_integer(end.type)
+        start, end = (cast(start, BIGINT), cast(end, BIGINT)) if whole else (start, end)
+        step = given[2] if len(given) == 3 else literal(1, BIGINT)
+        down = self._goes_down(step, site)
+        if not self.inclusive:
+            if not whole:
+                hint = "generate_series has the end, too; filter it away"
+                raise site.context.unsupported(f"range of {start.type}", self.node, hint)
+            end = call("add" if down else "subtract", end, literal(1, BIGINT))
+        listed = call("sequence", start, end, cast(step, BIGINT) if whole else step)
+        any_left = call("greater_equal" if down else "less_equal", start, end)
+        empty = cast(call("array"), listed.type)
+        nothing = call("or", call("is_null", start), call("is_null", end))
+        return call("if", nothing, Literal(None, listed.type), call("if", any_left, listed, empty))
+
+    def _goes_down(self, step: Expression, site: Site) -> bool:
+        if not isinstance(step, Literal) or not isinstance(step.value, int) or step.value == 0:
+            hint = "write the step down, as in generate_series(a, b, 2) or generate_series(a, b, INTERVAL 1 DAY)"
+            raise site.context.unsupported(f"{self.name} with this step", self.node, hint)
+        return step.value < 0

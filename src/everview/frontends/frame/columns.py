@@ -175,7 +175,7 @@ class FrameColumn:
         """Whether it equals one of some values."""
         listed = values[0] if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset) else values
         if not listed:
-            return joined("(CASE WHEN {} IS NULL THEN NULL ELSE false END)", self)
+            return joined("({} IS NULL AND false)", self)  # of nothing, not even NULL is one
         return joined(f"({{}} IN ({', '.join(['{}'] * len(listed))}))", self, *listed)
 
     # -- text

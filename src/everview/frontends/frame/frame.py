@@ -253,7 +253,6 @@ class DataFrame(AsFrames):
         return self.step("sort", {"by": [key.key for key in keys]}, keys)
 
     sort = orderBy
-    sortWithinPartitions = orderBy
 
     @property
     def na(self) -> MissingValues:
@@ -354,7 +353,7 @@ class DataFrame(AsFrames):
         """The frame itself: it says how Spark is to compute rows, and not which."""
         return self
 
-    repartition = coalesce = hint = cache = persist = unpersist = checkpoint = _as_is
+    sortWithinPartitions = repartition = coalesce = hint = cache = persist = unpersist = checkpoint = _as_is
 
     # -- rows
 

@@ -90,6 +90,8 @@ def __getattr__(name: str) -> Callable[..., FrameColumn]:
     if name not in names():
         near = get_close_matches(name, names(), n=1)
         hint = f'did you mean "{near[0]}"?' if near else "docs/reference/sql-functions.md lists what there is"
+        if name in ("udf", "pandas_udf", "arrow_udf"):
+            hint = 'write it as ev.function, and call it by F.call_function("name", …)'
         if name in CHANCE:
             hint = "a view must give the same answer when a row is taken away again; store the value in a table"
         raise UnknownFunction(f"there is no function {name}", hint=hint)

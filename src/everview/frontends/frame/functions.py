@@ -55,10 +55,10 @@ schema_of_json json! options!, sha2 col numBits!, shiftleft col numBits!, shiftr
 shiftrightunsigned col numBits!, sort_array col asc!, split str pattern! limit, string_agg col delimiter!,
 substring_index str delim! count!, to_csv col options!, to_date col format!, to_json col options!,
 to_timestamp col format!, to_utc_timestamp timestamp tz!, translate srcCol matching! replace!, trunc date format!,
-try_to_date col format!, try_variant_array_append v path! val, try_variant_get v path! targetType!,
-try_variant_insert v path! val, try_variant_set v path! val create_if_missing!, unix_timestamp timestamp format!,
-variant_array_append v path! val, variant_delete v *!, variant_get v path! targetType!, variant_insert v path! val,
-variant_set v path! val create_if_missing!, variant_strip_nulls v include_arrays!
+try_to_date col format!, try_variant_array_append v path! value, try_variant_get v path! targetType!,
+try_variant_insert v path! value, try_variant_set v path! value create_if_missing!, unix_timestamp timestamp format!,
+variant_array_append v path! value, variant_delete v *!, variant_get v path! targetType!, variant_insert v path! value,
+variant_set v path! value create_if_missing!, variant_strip_nulls v include_arrays!
 """
 
 

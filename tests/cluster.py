@@ -19,6 +19,7 @@ SETTINGS = {
     "shared_buffers": "32MB",
     "max_connections": "40",
     "autovacuum": "off",
+    "wal_level": "logical",
 }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from everview.database import Database, connect
     from everview.errors import EverviewError
     from everview.frontends.fluent import agg, and_, col, not_, or_
+    from everview.frontends.frame import Window, functions
     from everview.frontends.sql.decorators import aggregate, function
     from everview.operators.functions import Function
     from everview.relational import Delta, Kernel
@@ -42,6 +43,7 @@ _HOMES = {
     "Policy": "everview.traces.store",
     "Schema": "everview.types",
     "Store": "everview.traces.store",
+    "Window": "everview.frontends.frame",
     "ZSet": "everview.zset",
     "agg": "everview.frontends.fluent",
     "aggregate": "everview.frontends.sql.decorators",
@@ -49,6 +51,7 @@ _HOMES = {
     "col": "everview.frontends.fluent",
     "connect": "everview.database",
     "function": "everview.frontends.sql.decorators",
+    "functions": "everview.frontends.frame",
     "incrementalize": "everview.circuit",
     "load_ipython_extension": "everview.notebook",
     "not_": "everview.frontends.fluent",
@@ -69,6 +72,7 @@ __all__ = [
     "Policy",
     "Schema",
     "Store",
+    "Window",
     "ZSet",
     "agg",
     "aggregate",
@@ -76,6 +80,7 @@ __all__ = [
     "col",
     "connect",
     "function",
+    "functions",
     "incrementalize",
     "not_",
     "or_",

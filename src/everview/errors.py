@@ -260,7 +260,7 @@ class BadRows(SourceError):
 
 
 class QueryError(EverviewError):
-    """A fluent query that cannot be: a clause that does not go with the others, or is not written as any known one."""
+    """A fluent query or a frame that cannot be: a clause that does not go with others, or is not known as written."""
 
 
 class Ungrouped(QueryError):

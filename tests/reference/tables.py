@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from everview.frontends.frame.functions import OTHERWISE, OWN, TAKES
 from everview.frontends.sql.spark_names import LACKING
 from everview.operators.aggregate.registry import AGGREGATES, COMPUTED, AggregateFunction, ComputedAggregate, Law
 from everview.scalars.signatures import KINDS, FunctionSignature
@@ -106,12 +107,26 @@ def lacking() -> str:
     return table(("function", "instead"), ((code(group.names.split()), group.hint) for group in LACKING))
 
 
+def functions_of_frames() -> str:
+    """The functions of frames that are no functions of SQL."""
+    others = sorted({*OWN, *OTHERWISE})
+    return f"{code(f'F.{name}' for name in others)}.\n"
+
+
+def values_of_frames() -> str:
+    """The functions that take texts for values, with their parameters."""
+    rows = [(f"`{name}`", code(p.replace("!", "=") for p in TAKES[name])) for name in sorted(TAKES)]
+    return table(("function", "parameters"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "linear aggregates": lambda: computed_calls("of", "linear"),
     "ordered aggregates": lambda: computed_calls("is", "end", "ordered", "collected"),
     "aggregates of SQL": calls_of_sql,
     "names of aggregates": names,
     "functions that are lacking": lacking,
+    "functions of frames": functions_of_frames,
+    "values of frames": values_of_frames,
     **{f"functions of {kind}": partial(functions, found) for kind, found in KINDS.items() if kind != "operators"},
 }
 

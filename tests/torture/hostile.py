@@ -435,6 +435,16 @@ def calls() -> dict[str, Call]:
         "db.edn": _db("edn", "{:find [?n] :where [[?b :t/n ?n]]}", None, args=[], replace=False, dialect="datomic"),
         "db.transact": _db("transact", '[{:person/name "Ada"}]'),
         "db.query": _db("query", "t", None),
+        "db.frame": _db("frame", "t"),
+        "db.define": Call(
+            lambda w: (
+                lambda name, frame, **given: w.db.define(
+                    name, w.db.frame("t") if isinstance(frame, str) and frame == "t" else frame, **given
+                )
+            ),
+            ("of a frame", "t"),
+            {"replace": True},
+        ),
         "db.attach": _db("attach", "more", Made(lambda _: _memory()), keep=False, resync=False),
         "db.poll": _db("poll", limit=1),
         "db.poll of": _db("poll", "outside"),

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from everview.database.rejects import insert_fitting, prepare_rejects
     from everview.database.transaction import OpenTransaction
     from everview.runtimes.pull import PullPipeline
-    from everview.sources.feed import Feed, FollowedFeed, Step
+    from everview.sources.feed import Feed, FollowedFeed, Renewed, Step
     from everview.sources.protocol import Followed, Position, Source
 else:
     PullPipeline = Later("everview.runtimes.pull", "PullPipeline")
     Feed = Later("everview.sources.feed", "Feed")
     FollowedFeed = Later("everview.sources.feed", "FollowedFeed")
+    Renewed = Later("everview.sources.feed", "Renewed")
     Followed = Later("everview.sources.protocol", "Followed")
     Position = Later("everview.sources.protocol", "Position")
     Source = Later("everview.sources.protocol", "Source")
@@ -162,8 +163,9 @@ class Attached:
         try:
             fed.feed.resume(Position(position))
         except LostPosition:
-            if not resync or not isinstance(fed.feed, FollowedFeed):
+            if not resync or not isinstance(fed.feed, Renewed):
                 raise
+            fed.feed.renew()
             self._load(fed)
             return
         self._fed[fed.table.name] = fed
@@ -291,7 +293,8 @@ def feed_of(source: Any) -> Feed:
     if isinstance(source, Feed):
         return source
     raise SourceError(
-        f"{shown(source)} is no source", hint="everview.sources has Memory, SQLite, Postgres, Files, Iterator and Lines"
+        f"{shown(source)} is no source",
+        hint="everview.sources has Memory, SQLite, Postgres, PostgresReplica, Files, Iterator and Lines",
     )
 
 
@@ -342,5 +345,15 @@ def _take_step(tx: OpenTransaction, table: str, step: Step) -> None:
             tx.delete(table, step.rows)
         case "replace":
             tx.become(table, step.rows)
+        case "patch":
+            for key, changed in step.rows:
+                _patch(tx, table, key, changed)
         case "reject":
             tx.insert(step.table, step.rows)
+
+
+def _patch(tx: OpenTransaction, table: str, key: tuple[Any, ...], changed: Mapping[str, Any]) -> None:
+    """Change some columns of the row with a key, and perhaps the key itself."""
+    for row in tx.rows_with(table, [key]):
+        tx.delete(table, [key])
+        tx.upsert(table, [{**row, **changed}])

@@ -18,7 +18,7 @@ from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.doors import doors, inside
 from everview.errors import DatalogError, DefinitionError, EdnError, StoreError
-from everview.frontends.dialects import EDN, FLUENT, POMORA, program_of
+from everview.frontends.dialects import EDN, FLUENT, FRAME, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
 from everview.plan.timed import late_of
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from everview.database.edn import read_view
     from everview.database.explain import explain_view, overview
     from everview.database.fluent import query_of, read_query
+    from everview.database.frames import define_frame, frame_of, read_frame
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
     from everview.database.metrics import DatabaseMetrics, metrics_of
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from everview.frontends.edn.forms import form_of
     from everview.frontends.edn.reader import read
     from everview.frontends.fluent import Query
+    from everview.frontends.frame import DataFrame
     from everview.frontends.rules.faults import within_depth
     from everview.observe import TickObserver
     from everview.sources.protocol import Source
@@ -61,6 +63,9 @@ else:
     overview = Later("everview.database.explain", "overview")
     query_of = Later("everview.database.fluent", "query_of")
     read_query = Later("everview.database.fluent", "read_query")
+    define_frame = Later("everview.database.frames", "define_frame")
+    frame_of = Later("everview.database.frames", "frame_of")
+    read_frame = Later("everview.database.frames", "read_frame")
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
     metrics_of = Later("everview.database.metrics", "metrics_of")
@@ -78,6 +83,7 @@ READERS: Final[dict[str, Reader]] = {
     POMORA: read_program,
     EDN: read_view,
     FLUENT: read_query,
+    FRAME: read_frame,
 }
 
 
@@ -181,6 +187,17 @@ class Database:
         """A query of a table or a view, to be built step by step; see `everview.frontends.fluent.query`."""
         self._core.access.settle()
         return query_of(self._core, relation, alias)
+
+    # -- frames
+
+    def frame(self, relation: str) -> DataFrame:
+        """A table or a view under the methods of PySpark's DataFrame; see `everview.frontends.frame.frame`."""
+        self._core.access.settle()
+        return frame_of(self._core, relation)
+
+    def define(self, name: str, frame: Any, *, replace: bool = False) -> View:
+        """Keep a frame as a view, with ``replace`` in place of the one of that name."""
+        return define_frame(self._core, name, frame, replace=replace)
 
     # -- definitions
 

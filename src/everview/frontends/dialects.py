@@ -23,6 +23,7 @@ else:
 
 EDN: Final = "edn"  # the dialect of views that are EDN queries
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
+FRAME: Final = "frame"  # the dialect of views that are frames
 SOUFFLE: Final = "souffle"  # the dialect of rules unless another is named
 POMORA: Final = "pomora"  # relational algebra, whose programs have assignments instead of rules
 

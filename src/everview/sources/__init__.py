@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from everview.sources.iterators import Iterator
     from everview.sources.lines import Lines
     from everview.sources.memory import Memory
-    from everview.sources.postgres import Postgres
+    from everview.sources.postgres import Postgres, PostgresReplica
     from everview.sources.sqlite import SQLite
 
-__all__ = ["Files", "Iterator", "Lines", "Memory", "Postgres", "SQLite"]
+__all__ = ["Files", "Iterator", "Lines", "Memory", "Postgres", "PostgresReplica", "SQLite"]
 _HOMES = {
     "Files": "files",
     "Iterator": "iterators",
     "Lines": "lines",
     "Memory": "memory",
     "Postgres": "postgres",
+    "PostgresReplica": "postgres",
     "SQLite": "sqlite",
 }
 

@@ -34,10 +34,11 @@ class Origin(Protocol):
 
 class FeedStep(NamedTuple):
     """Rows and the command for them: a command of a transaction; ``become`` or ``replace``, which replace the whole
-    table by rows that a source gives, or by a table; or ``reject``, for rows that go to another table.
+    table by rows that a source gives, or by a table; ``patch``, for keys with the columns that change of their rows; or
+    ``reject``, for rows that go to another table.
     """
 
-    kind: Literal["insert", "upsert", "delete", "apply", "become", "replace", "reject"]
+    kind: Literal["insert", "upsert", "delete", "apply", "become", "replace", "patch", "reject"]
     rows: Any
     origin: Origin | None = None
     table: str = ""  # that rejected rows go to
@@ -64,6 +65,13 @@ class TableFeed(Protocol):
     def resume(self, position: Position) -> None: ...
     def settle(self, position: Position) -> None: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Renewed(Protocol):
+    """A feed that can begin anew with all rows, after its position was lost."""
+
+    def renew(self) -> None: ...
 
 
 @dataclass
@@ -101,6 +109,9 @@ class FollowedFeed:
     def resume(self, position: Position) -> None:
         self.source.resume(position)
         self.whole = False
+
+    def renew(self) -> None:
+        self.whole = True
 
     def settle(self, position: Position) -> None:
         self.source.settle(position)

@@ -204,6 +204,7 @@ class PipelineDefining(PipelineParts):
         begin: str | None = None,
         key: str | Sequence[str] | None = None,
         exactly_once: bool = True,
+        jdbc: str | None = None,
         **options: Any,
     ) -> None:
         """Deliver a view after every epoch, its changes or a snapshot of it: to a path, a table, a topic or a function.
@@ -213,10 +214,11 @@ class PipelineDefining(PipelineParts):
 
         A topic and a Delta table take ``mode="upsert"``, by a ``key`` of the view's rows: the table is the view then,
         and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
-        ``exactly_once=False`` lets Spark send records to a topic without transactions.
+        ``exactly_once=False`` lets Spark send records to a topic without transactions. With ``jdbc``, the address of a
+        PostgreSQL database, the view is a table there, by its ``key``; each epoch is one transaction.
         """
         where: dict[str, Any] = {"format": format, "path": path, "table": table, "topic": topic, "callback": callback}
-        how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once}
+        how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once, "jdbc": jdbc}
         made = sink_of(view, **where, **how, options=options)
         with self._defining():
             require_apart(made, self._sinks, self.path)

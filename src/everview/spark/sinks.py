@@ -32,6 +32,7 @@ from everview.spark.delta import DELTA, deliver_commit
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
 from everview.spark.frames import frame_of
+from everview.spark.jdbc import check_url, deliver_rows
 from everview.spark.kafka import KAFKA, SERVERS
 from everview.spark.topics import deliver_records
 from everview.types import Schema
@@ -47,6 +48,7 @@ Contents: TypeAlias = "Callable[[], pa.Table | DataFrame]"
 
 FORMATS: Final = ("parquet", "json", "delta")
 MODES: Final = ("changes", "snapshot")
+JDBC: Final = "jdbc"
 WEIGHT: Final = "_weight"
 QUARANTINE: Final = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
 
@@ -75,6 +77,7 @@ class SinkSpec:
     topic: str | None = None
     key: tuple[str, ...] = ()  # the columns that identify a row
     exactly_once: bool = True  # whether a topic gets an epoch in a transaction
+    jdbc: str | None = field(default=None, repr=False)  # the address of a database; it may have a password
 
     def __str__(self) -> str:
         if self.callback is not None:
@@ -109,17 +112,23 @@ def sink_of(
     begin: str | None = None,
     key: str | Sequence[str] | None = None,
     exactly_once: bool = True,
+    jdbc: str | None = None,
     options: Mapping[str, Any] | None = None,
     schema: Schema | None = None,
 ) -> SinkSpec:
     """A sink as a user asks for it: exactly one of ``path``, ``table``, ``topic`` and ``callback``.
 
+    With ``jdbc``, the address of a database, the table is one there, called as the view unless it is named.
+
     ``format`` is ``parquet`` (the default), ``json`` or ``delta`` for a path, and the provider of a table that does not
     exist yet. ``options`` go to Spark's writer, or to the client of a topic. A path without a scheme is local.
     """
+    if jdbc is not None:
+        check_url(jdbc)
+        table, mode = table or f"`{view}`", "upsert" if mode == "changes" else mode
     _one_target(view, path=path, table=table, topic=topic, callback=callback)
     keys = (key,) if isinstance(key, str) else tuple(key or ())
-    _check_mode(mode, format, topic, keys)
+    _check_mode(mode, JDBC if jdbc is not None else format, topic, keys)
     begin = begin or ("snapshot" if mode == "upsert" else "changes")
     if begin not in MODES:
         raise SinkError(f'a sink cannot begin with "{begin}"', hint='begin="changes" or begin="snapshot"')
@@ -136,7 +145,7 @@ def sink_of(
     return SinkSpec(
         view,
         "snapshot" if mode == "snapshot" else "upsert" if mode == "upsert" else "changes",
-        "kafka" if topic is not None else format or "parquet",
+        "kafka" if topic is not None else JDBC if jdbc is not None else format or "parquet",
         None if path is None else _anchored(os.fspath(path)),
         table,
         callback,
@@ -145,6 +154,7 @@ def sink_of(
         topic,
         keys,
         exactly_once,
+        jdbc,
     )
 
 
@@ -163,6 +173,8 @@ def deliver(
         elif spec.topic is not None:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_records(spark, spec, epoch, _fetched(changes), state)
+        elif spec.jdbc is not None:
+            deliver_rows(spec, epoch, _fetched(changes), state)
         elif spec.format == DELTA:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_commit(spark, spec, epoch, _fetched(changes), contents, state)
@@ -209,12 +221,14 @@ def _one_target(view: str, **targets: Any) -> None:
 
 
 def _check_mode(mode: str, format: str | None, topic: str | None, key: tuple[str, ...]) -> None:
-    keyed = topic is not None or format == DELTA
+    keyed = topic is not None or format in (DELTA, JDBC)
     if mode not in (*MODES, "upsert"):
         raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes", mode="snapshot", or "upsert" with a key')
     if mode == "upsert" and not keyed:
-        hint = 'give a topic=, or format="delta"; a path of other files, and other tables, take changes or snapshots'
-        raise SinkError("only a topic or a Delta table takes rows by their key", hint=hint)
+        hint = 'give a topic=, jdbc=, or format="delta"; other paths and tables take changes or snapshots'
+        raise SinkError("only a topic, a Delta table or a database takes rows by their key", hint=hint)
+    if mode == "snapshot" and format == JDBC:
+        raise SinkError("a table of a database has no snapshots", hint="it is the view itself, by a key of its rows")
     if mode == "upsert" and not key:
         raise SinkError('mode="upsert" needs a key', hint='name the columns that identify a row of the view: key="id"')
     if key and not (mode == "upsert" or topic is not None):

@@ -142,7 +142,7 @@ class Scope:
             fields = [v for v in self.visible if v.called(parts[0])]
             if not fields:
                 return self._unknown_relation(parts[0])
-        known = [v.name for scope in self._outwards() for v in scope.visible]
+        known = [v.name for scope in self._outwards() for v in scope.visible if v.bare]
         return _unknown("column", name, list(dict.fromkeys(known)))
 
     def _unknown_relation(self, relation: str) -> EverviewError:

@@ -186,6 +186,7 @@ _NAMERS: Final[dict[type[exp.Expr], Namer]] = {
     exp.DPipe: lambda node, name: f"concat({name(node.this)}, {name(node.expression)})",
     exp.Between: _between,
     exp.In: _in,
+    exp.Bracket: lambda node, name: f"{name(node.this)}[{_listed(node.expressions, name)}]",
     exp.Like: lambda node, name: f"{name(node.this)} LIKE {name(node.expression)}",
     exp.Case: _case,
     exp.Cast: _cast,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -96,6 +96,20 @@ def parse_expression(text: str) -> exp.Expr:
     (tree,) = Plain().parser().parse(tokens_as_spark(Plain().tokenize(select), select), select)
     assert isinstance(tree, exp.Select)
     return tree.expressions[0]
+
+
+def identifiers_replaced(text: str, others: Mapping[str, str]) -> str:
+    """The text of an expression in Spark's dialect with other names in place of some quoted ones.
+
+    >>> identifiers_replaced("`a`.`b` = '`a`'", {"a": "c"})
+    "`c`.`b` = '`a`'"
+    """
+    made, end = list[str](), 0
+    for token in Plain().tokenize(text):
+        if token.token_type == TokenType.IDENTIFIER and token.text in others:
+            made += [text[end : token.start], "`", others[token.text].replace("`", "``"), "`"]
+            end = token.end + 1
+    return "".join((*made, text[end:]))
 
 
 def stored_expression(text: str) -> exp.Expr:

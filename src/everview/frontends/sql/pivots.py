@@ -16,6 +16,7 @@ from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.written import is_aggregate
+from everview.plan.node import Plan
 from everview.plan.typing import cast, is_number
 from everview.scalars.evaluate import fold as computed
 from everview.scalars.expressions import Literal
@@ -73,7 +74,12 @@ def _absent(aggregates: list[exp.Expr], table: exp.Expr, context: QueryContext) 
     if context.dialect != "spark":
         return False
     whole = exp.select(*(_inner(a).copy() for a in aggregates)).from_(table.copy())
-    return all(is_number(type_) or type_ == BOOLEAN for type_ in query(whole, context).plan.schema.types)
+    return absent_cells(query(whole, context).plan)
+
+
+def absent_cells(aggregates: Plan) -> bool:
+    """Whether Spark has NULL in a cell without rows, by what the aggregates give: numbers and truths alone."""
+    return all(is_number(type_) or type_ == BOOLEAN for type_ in aggregates.schema.types)
 
 
 def _inner(aggregate: exp.Expr) -> exp.Expr:

@@ -52,9 +52,12 @@ def query(node: exp.Expr, context: QueryContext) -> Bound:
 
 def complete(node: exp.Expr, context: QueryContext) -> Bound:
     """Bind a query with its sort keys; a sort key may be an extra column after the named columns."""
-    bound = untyped_query(node, context)
-    plan = as_types(bound.plan, [untyped(c).type for c in bound.plan.columns])
-    return replace(bound, plan=plan)
+    return _typed(untyped_query(node, context))
+
+
+def _typed(bound: Bound) -> Bound:
+    """A query whose bare NULLs have a type."""
+    return replace(bound, plan=as_types(bound.plan, [untyped(c).type for c in bound.plan.columns]))
 
 
 def untyped_query(node: exp.Expr, context: QueryContext) -> Bound:
@@ -259,7 +262,21 @@ def select(node: exp.Select, context: QueryContext) -> Bound:
     )  # fmt: skip
     if not node.expressions:
         raise context.error("SELECT of what?", node, "write SELECT * or name columns")
-    rows = from_clause(node, context)
+    return selected(node, from_clause(node, context), context)
+
+
+def over_rows(node: exp.Select, rows: NamedRows, context: QueryContext) -> Bound:
+    """The plan of a SELECT without FROM, over rows that are given."""
+    try:
+        bound = selected(node, rows, context)
+    except EverviewError as error:
+        context.source.locate(error, node)
+        raise
+    return _typed(bound)
+
+
+def selected(node: exp.Select, rows: NamedRows, context: QueryContext) -> Bound:
+    """The plan of a SELECT over the rows of its FROM."""
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)

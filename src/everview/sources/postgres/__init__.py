@@ -7,6 +7,7 @@ try:
 except ImportError:
     raise MissingRuntime("PostgreSQL sources need psycopg", hint="pip install 'everview[postgres]'") from None
 
+from everview.sources.postgres.replica import PostgresReplica
 from everview.sources.postgres.source import Postgres
 
-__all__ = ["Postgres"]
+__all__ = ["Postgres", "PostgresReplica"]

@@ -59,7 +59,7 @@ class Postgres(TableSource[PostgresMark]):
         trim_every: int = 1000,
     ) -> None:
         own = isinstance(database, str)
-        connection = _connect(database) if isinstance(database, str) else database
+        connection = connected(database) if isinstance(database, str) else database
         if not connection.autocommit:
             hint = "connect with autocommit=True: turns begin and end transactions themselves"
             raise SourceError("the connection to PostgreSQL is not in autocommit mode", hint=hint)
@@ -81,9 +81,9 @@ class Postgres(TableSource[PostgresMark]):
         columns: Schema | str | Sequence[str] | None,
     ) -> None:
         self.name, self.table = f'table "{place[1]}"', quoted(*place)
-        self._oid = _find(connection, place)
+        self._oid = find_table(connection, place)
         known = {column.name: column for column in columns_of(connection, self._oid)}
-        schema = _schema(known, columns, self.name)
+        schema = schema_of(known, columns, self.name)
         if key is None:
             key = primary_key(connection, self._oid)
         self.schema, self.key, self.keyed = keyed(schema, key)
@@ -162,12 +162,14 @@ class _PostgresSession:
         self.connection.close()
 
 
-def _connect(dsn: str) -> psycopg.Connection[Any]:
+def connected(dsn: str) -> psycopg.Connection[Any]:
+    """A connection of one's own."""
     with asking("PostgreSQL"):
         return psycopg.connect(dsn, autocommit=True)
 
 
-def _find(connection: psycopg.Connection[Any], place: tuple[str, str]) -> int:
+def find_table(connection: psycopg.Connection[Any], place: tuple[str, str]) -> int:
+    """The number that PostgreSQL knows a plain table by."""
     (encoding,) = connection.execute("SHOW server_encoding").fetchone() or ("",)
     if encoding != "UTF8":
         raise SourceError(f"the database keeps text as {encoding}", hint="its order is ours only in UTF8")
@@ -185,7 +187,8 @@ def _find(connection: psycopg.Connection[Any], place: tuple[str, str]) -> int:
     return oid
 
 
-def _schema(known: dict[str, PostgresColumn], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
+def schema_of(known: dict[str, PostgresColumn], columns: Schema | str | Sequence[str] | None, name: str) -> Schema:
+    """The columns to be read: all of a table, or those that are named."""
     if isinstance(columns, str):
         columns = Schema.parse(columns)
     names = list(known) if columns is None else list(columns.names if isinstance(columns, Schema) else columns)

@@ -1,0 +1,148 @@
+"""Tables of PostgreSQL as sinks: each epoch of a view is one transaction there, and counts once.
+
+A table beside the target, ``everview_epochs``, has the last epoch of every sink, by the id of the state. It changes in
+the transaction that changes the rows, so an epoch that is delivered again after a crash is known, and passed over. The
+target has the rows of the view by their key: deleted rows go, others are inserted or take the place of the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from everview.errors import MissingRuntime, SinkError
+from everview.spark.keyed import DELETE, OP, by_key
+from everview.types import Decimal, Schema, Type
+from everview.zset.batch import Batch
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from everview.spark.sinks import SinkSpec
+
+PREFIX: Final = "jdbc:"
+EPOCHS: Final = "everview_epochs"
+TYPES: Final[Mapping[str, str]] = {  # of columns that are made, by ours
+    "BOOLEAN": "boolean",
+    "TINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "STRING": "text",
+    "BINARY": "bytea",
+    "DATE": "date",
+    "TIME": "time",
+    "TIMESTAMP": "timestamptz",
+    "TIMESTAMP_NTZ": "timestamp",
+}
+
+
+def check_url(url: str) -> None:
+    """Refuse the address of a database that no sink writes to."""
+    if not url.removeprefix(PREFIX).startswith(("postgresql:", "postgres:")):
+        raise SinkError(
+            f'no sink writes to "{url.partition("?")[0].partition("@")[0]}…"',
+            hint='give "jdbc:postgresql://host:5432/database?user=…"; other databases by a callback=',
+        )
+
+
+def deliver_rows(spec: SinkSpec, epoch: int, changes: Batch, state: str) -> None:
+    """Write an epoch to a table, unless the table has it."""
+    if not len(changes):
+        return
+    rows = by_key(spec.view, changes, spec.key)
+    for name in spec.key:
+        if rows[name].null_count:
+            hint = "leave such rows out of the view, or write coalesce(…); a key of PostgreSQL has no NULL"
+            raise SinkError(f'view "{spec.view}": {name}, of the key of its sink, is NULL in a row', hint=hint)
+    with _connected(spec) as connection, connection.transaction():
+        if _is_new(connection, spec, epoch, state):
+            _write(connection, spec, changes.schema, rows)
+
+
+def _connected(spec: SinkSpec) -> psycopg.Connection[Any]:
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingRuntime("a sink in PostgreSQL needs psycopg", hint="pip install 'everview[postgres]'") from None
+
+    assert spec.jdbc is not None, "the sink has an address"
+    settings: Any = dict(spec.options)
+    return psycopg.connect(spec.jdbc.removeprefix(PREFIX), **settings)
+
+
+def _is_new(connection: psycopg.Connection[Any], spec: SinkSpec, epoch: int, state: str) -> bool:
+    """Whether the table does not have an epoch yet; notes that it has it now, if the transaction counts."""
+    schema = _place(spec)[:-1]
+    epochs = _quoted(*schema, EPOCHS)
+    _run(connection, "SELECT pg_advisory_xact_lock(hashtext(%s))", (EPOCHS,))  # two may not make one table at once
+    _run(
+        connection,
+        f"CREATE TABLE IF NOT EXISTS {epochs} (state text, target text, epoch bigint NOT NULL,"
+        " PRIMARY KEY (state, target))",
+    )
+    name = _place(spec)[-1]
+    known = _run(connection, f"SELECT epoch FROM {epochs} WHERE state = %s AND target = %s", (state, name)).fetchone()
+    if known is not None and known[0] > epoch:
+        raise SinkError(
+            f"table {spec.table} has epoch {known[0]}, and the state is at epoch {epoch}: {spec}",
+            hint="the state is an older copy: restore the table to the same moment, or give the sink another one",
+        )
+    _run(
+        connection,
+        f"INSERT INTO {epochs} VALUES (%s, %s, %s) ON CONFLICT (state, target) DO UPDATE SET epoch = excluded.epoch",
+        (state, name, epoch),
+    )
+    return known is None or known[0] < epoch
+
+
+def _write(connection: psycopg.Connection[Any], spec: SinkSpec, schema: Schema, rows: pa.Table) -> None:
+    """Put rows into the table by way of a temporary one, so that a few statements do for any number."""
+    target, names = _quoted(*_place(spec)), [_quoted(name) for name in schema.names]
+    keys = [_quoted(name) for name in spec.key]
+    columns = ", ".join(f"{_quoted(f.name)} {_type(f.type, f.name, spec)}" for f in schema)
+    made = f"{columns}, PRIMARY KEY ({', '.join(keys)})"
+    _run(connection, f"CREATE TABLE IF NOT EXISTS {target} ({made})")
+    _run(connection, f"CREATE TEMPORARY TABLE everview_delivered ({OP} text, {columns}) ON COMMIT DROP")
+    listed = f"{OP}, {', '.join(names)}"
+    values = zip(rows[OP].to_pylist(), *(rows[name].to_pylist() for name in schema.names), strict=True)
+    with connection.cursor() as cursor, cursor.copy(f"COPY everview_delivered ({listed}) FROM STDIN".encode()) as copy:
+        for row in values:
+            copy.write_row(row)
+    same = " AND ".join(f"t.{key} = d.{key}" for key in keys)
+    _run(connection, f"DELETE FROM {target} t USING everview_delivered d WHERE d.{OP} = '{DELETE}' AND {same}")
+    others = [name for name in names if name not in keys]
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in others)
+    _run(
+        connection,
+        f"INSERT INTO {target} ({', '.join(names)}) SELECT {', '.join(names)} FROM everview_delivered"
+        f" WHERE {OP} <> '{DELETE}' ON CONFLICT ({', '.join(keys)})"
+        f" DO {f'UPDATE SET {replaced}' if others else 'NOTHING'}",
+    )
+
+
+def _run(connection: psycopg.Connection[Any], text: str, values: tuple[Any, ...] = ()) -> psycopg.Cursor[Any]:
+    return connection.execute(text.encode(), values or None)
+
+
+def _place(spec: SinkSpec) -> list[str]:
+    """The schema, if one is named, and the name of the table."""
+    return [part.strip("`") for part in (spec.table or spec.view).split(".")]
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _type(type_: Type, name: str, spec: SinkSpec) -> str:
+    if isinstance(type_, Decimal):
+        return f"numeric({type_.precision}, {type_.scale})"
+    made = TYPES.get(type_.sql)
+    if made is None:
+        hint = f"deliver it as text: to_json({name})"
+        raise SinkError(f'column "{name}" of view "{spec.view}" is {type_}, which PostgreSQL does not hold', hint=hint)
+    return made

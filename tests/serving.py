@@ -13,6 +13,7 @@ import everview as ev
 from everview.serve import Owner, Role, ServeLimits
 from everview.serve.http import HttpDoor
 from everview.serve.http.server import HttpServer
+from everview.serve.postgres.server import PgServer
 from everview.serve.running import Serving
 
 PATIENCE = 600.0  # seconds: kernels may have to be compiled first
@@ -91,5 +92,25 @@ def served(
         db.sql(SCHEMA)
     owner = Owner(db, limits)
     server = HttpServer(HttpDoor(owner, tokens, anyone, **more))
+    with Serving(owner, [server]):
+        yield server
+
+
+@contextmanager
+def served_to_postgres(
+    path: Any = None,
+    *,
+    sql: str = "",
+    anyone: Role | None = Role.ADMIN,
+    tokens: Any = None,
+    tls: Any = None,
+    **limits: Any,
+) -> Iterator[PgServer]:
+    """A server of a database for clients of PostgreSQL."""
+    db = ev.connect(path)
+    if sql and db.epoch == 0:
+        db.sql(sql)
+    owner = Owner(db, ServeLimits(**{"statement_seconds": PATIENCE, **limits}))
+    server = PgServer(owner, tokens, anyone, tls=tls)
     with Serving(owner, [server]):
         yield server

@@ -85,7 +85,7 @@ def _type(mark: exp.Expr, columns: dict[str, Type], schema_of: SchemaOf) -> Type
             element = _type_of(parent.expressions[1], columns)
             return None if element is None else Array(element)
         case exp.Coalesce() | exp.Nullif() | exp.Greatest() | exp.Least():
-            others = [part for part in parent.find_all(exp.Column, exp.Cast)]
+            others = list(parent.find_all(exp.Column, exp.Cast))
             return next((t for part in others if (t := _type_of(part, columns)) is not None), None)
         case exp.Alias() if isinstance(parent.parent, exp.Select) and isinstance(parent.parent.parent, exp.Insert):
             return _inserted(parent.parent, parent.parent.expressions.index(parent), schema_of)

@@ -143,9 +143,13 @@ def _column_name(node: exp.Expr) -> str:
             return node.output_name
         case exp.Subquery() | exp.Select():
             inside = node.unnest() if isinstance(node, exp.Subquery) else node
-            return inside.expressions[0].output_name or _column_name(inside.expressions[0]) if inside.expressions else ""
+            return (
+                inside.expressions[0].output_name or _column_name(inside.expressions[0]) if inside.expressions else ""
+            )
         case exp.Dot():
-            return node.expression.name if isinstance(node.expression, exp.Identifier) else _column_name(node.expression)
+            return (
+                node.expression.name if isinstance(node.expression, exp.Identifier) else _column_name(node.expression)
+            )
         case exp.Window() | exp.Filter() | exp.WithinGroup():
             return _column_name(node.this)
         case exp.Case():
@@ -176,7 +180,7 @@ def _type_name(to: exp.Expr) -> str:
         return str(to.this).lower()
     if to.this == D.USERDEFINED:
         return to.args["kind"].name.lower() if to.args.get("kind") is not None else "?column?"
-    return _TYPE_NAMES.get(to.this, to.this.value.lower())
+    return _TYPE_NAMES.get(to.this) or str(to.this.value).lower()
 
 
 # -- parts
@@ -313,7 +317,9 @@ def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
 def _subscripts(array: exp.Expr) -> exp.Expr:
     """The numbers from 1 to the size of an array; none for an empty one."""
     size = exp.Anonymous(this="size", expressions=[array.copy()])
-    numbers = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), exp.Add(this=size, expression=exp.Literal.number(1))])
+    numbers = exp.Anonymous(
+        this="sequence", expressions=[exp.Literal.number(1), exp.Add(this=size, expression=exp.Literal.number(1))]
+    )
     return exp.Anonymous(this="slice", expressions=[numbers, exp.Literal.number(1), size.copy()])
 
 

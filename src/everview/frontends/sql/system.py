@@ -34,9 +34,10 @@ _WITHOUT_PARENTHESES: Final = ("session_user", "current_role", "current_catalog"
 class SystemFacts:
     """All that the functions of a system catalog answer from.
 
-    `empty` names relations that never have a row; `constants` are results that no argument changes; `lookups` are results by the arguments, as texts with commas
-    between them, of as many arguments as `arity` says; `objects` are OIDs by name and `names` the reverse, for each
-    type such as ``regclass``; `settings` are the values of run-time parameters.
+    `empty` names relations that never have a row; `constants` are results that no argument changes; `lookups` are
+    results by the arguments, as texts with commas between them, of as many arguments as `arity` says; `objects` are
+    OIDs by name and `names` the reverse, for each type such as ``regclass``; `settings` are the values of run-time
+    parameters.
     """
 
     relations: Collection[str]
@@ -204,7 +205,8 @@ def _looked_up(results: Mapping[str, Any], given: list[exp.Expr]) -> exp.Expr:
 def _constant_key(given: list[exp.Expr]) -> str | None:
     """The key of arguments that are all constants."""
     parts: list[str] = []
-    for part in given:
+    for argument in given:
+        part = argument
         while isinstance(part, (exp.Paren, exp.Cast)):
             part = part.this
         if isinstance(part, exp.Literal):

@@ -103,11 +103,15 @@ class DoNothing(DoorCommand):
 
 
 _NAME: Final = r'((?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+))*)'
-_SET: Final = re.compile(rf"SET\s+(?:(?:SESSION|LOCAL)\s+)?(TIME\s+ZONE|NAMES|{_NAME})\s*(?:\bTO\b|=|\s)\s*(.+)", re.I | re.S)
+_SET: Final = re.compile(
+    rf"SET\s+(?:(?:SESSION|LOCAL)\s+)?(TIME\s+ZONE|NAMES|{_NAME})\s*(?:\bTO\b|=|\s)\s*(.+)", re.I | re.S
+)
 _TRANSACTION: Final = re.compile(
     r"(?:SET\s+(?:SESSION\s+CHARACTERISTICS\s+AS\s+)?(?:LOCAL\s+)?TRANSACTION\b.*)", re.I | re.S
 )
-_SHOW: Final = re.compile(rf"SHOW\s+(TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION|{_NAME})", re.I)
+_SHOW: Final = re.compile(
+    rf"SHOW\s+(TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION|{_NAME})", re.I
+)
 _RESET: Final = re.compile(rf"RESET\s+(TIME\s+ZONE|SESSION\s+AUTHORIZATION|{_NAME})", re.I)
 _BEGIN: Final = re.compile(
     r"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION)(?:\s+(?:ISOLATION\s+LEVEL\s+\w+(?:\s+\w+)?|"
@@ -123,7 +127,17 @@ _COPY_QUERY: Final = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\b(.*)", re.I | r
 _COPY_OUT: Final = re.compile(rf"COPY\s+{_NAME}\s*(\([^)]*\))?\s+TO\s+STDOUT\b(.*)", re.I | re.S)
 _COPY_IN: Final = re.compile(rf"COPY\s+{_NAME}\s*(\([^)]*\))?\s+FROM\s+STDIN\b(.*)", re.I | re.S)
 _OPTION: Final = re.compile(r"(\w+)(?:\s+('(?:[^']|'')*'|E'(?:[^'\\]|\\.)*'|[\w.-]+|\*|\([^)]*\)))?", re.I)
-_SHOWN: Final = ("TABLES", "VIEWS", "COLUMNS", "FUNCTIONS", "SCHEMAS", "DATABASES", "CREATE", "MATERIALIZED", "NAMESPACES")
+_SHOWN: Final = (
+    "TABLES",
+    "VIEWS",
+    "COLUMNS",
+    "FUNCTIONS",
+    "SCHEMAS",
+    "DATABASES",
+    "CREATE",
+    "MATERIALIZED",
+    "NAMESPACES",
+)
 
 
 def first_word(text: str) -> str:
@@ -244,9 +258,13 @@ def _options(text: str) -> dict[str, str]:
                 given["format"] = "csv"
             else:
                 given[name.lower()] = _option_value(value) if value else "true"
-    unknown = [name for name in given if name not in ("format", "header", "delimiter", "null", "quote", "escape", "encoding")]
+    unknown = [
+        name for name in given if name not in ("format", "header", "delimiter", "null", "quote", "escape", "encoding")
+    ]
     if unknown:
-        raise _refused(f"the option {unknown[0].upper()} of COPY", "there are FORMAT, HEADER, DELIMITER, NULL and QUOTE")
+        raise _refused(
+            f"the option {unknown[0].upper()} of COPY", "there are FORMAT, HEADER, DELIMITER, NULL and QUOTE"
+        )
     if given.get("format", "text").lower() not in ("text", "csv"):
         raise _refused(f"COPY in the format {given['format']}", "there are text and csv")
     return given

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
+SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
 _CHANGING: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _KINDS: Final = ("TABLE", "VIEW", "SCHEMA", "FUNCTION", "INDEX", "MATERIALIZED")
@@ -96,6 +97,11 @@ class SqlStatement:
         """Whether it may give rows, so that a description needs to look closer."""
         return self.word in _READING or (self.word in _CHANGING and "returning" in self.piece.lower())
 
+    @property
+    def known(self) -> bool:
+        """Whether it has been parsed already."""
+        return "parsed" in self.__dict__
+
     @cached_property
     def parsed(self) -> tuple[Parsed, SqlText]:
         """Its tree, and the text to point into."""
@@ -116,6 +122,15 @@ class SqlStatement:
         found = parameter_types(self.parsed[0].tree, lambda name: _schema_of(catalog, name))
         known = [*given, *(0 for _ in range(count - len(given)))]
         return [oid or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
+
+
+def sql_statement(text: str, start: int, piece: str, dialect: str) -> SqlStatement:
+    """A statement; short ones are kept, so that they are parsed once for all clients."""
+    make = _kept_statement if len(text) <= SHORT else SqlStatement
+    return make(text, start, piece, dialect)
+
+
+_kept_statement = lru_cache(maxsize=2_000)(SqlStatement)
 
 
 def _schema_of(catalog: Catalog, name: str) -> Schema | None:
@@ -153,9 +168,7 @@ def _bound(
 
 def _require_values(statement: SqlStatement, values: Sequence[Literal]) -> None:
     if statement.parameters > len(values):
-        raise ClientError(
-            f"there is no parameter ${len(values) + 1}", "42P02", hint="give a value for each parameter"
-        )
+        raise ClientError(f"there is no parameter ${len(values) + 1}", "42P02", hint="give a value for each parameter")
 
 
 def describe(database: Database, statement: SqlStatement, oids: Sequence[int], system_of: SystemOf) -> RunOutcome:
@@ -221,7 +234,9 @@ def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
     if not isinstance(result, Answer):
         return RunOutcome(tag_of(bound, result if isinstance(result, int) else 0))
     if len(result) > most:
-        raise LimitReached(f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT")
+        raise LimitReached(
+            f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT"
+        )
     _, names = _columns(bound)
     return RunOutcome(tag_of(bound, len(result)), result.schema, names or result.names, result.to_arrow())
 
@@ -249,5 +264,3 @@ def tag_of(bound: Statement, count: int) -> str:
         case _:
             words = [word for word in re.findall(r"[A-Za-z]+", bound.text.upper()) if word not in ("OR", "REPLACE")]
             return " ".join(words[:2]) if len(words) > 1 and words[1] in _KINDS else words[0]
-
-

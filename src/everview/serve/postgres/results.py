@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from everview.codes.rows import python_values
@@ -135,7 +135,8 @@ class SubscribedRows:
         """Wait for a change, for a request to cancel, or until the client has gone."""
         await self._wire.flush()
         ahead = self._wire.ahead()
-        tasks = [asyncio.create_task(self._subscriber.wait()), asyncio.create_task(self._cancelled.wait())]
+        waits: tuple[Coroutine[Any, Any, Any], ...] = self._subscriber.wait(), self._cancelled.wait()
+        tasks = [asyncio.create_task(wait) for wait in waits]
         try:
             await asyncio.wait([*tasks, *([] if ahead.done() else [ahead])], return_when=asyncio.FIRST_COMPLETED)
         finally:

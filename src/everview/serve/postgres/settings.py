@@ -25,8 +25,9 @@ _FIXED: Final = {
     "max_index_keys": "32", "block_size": "8192", "lc_collate": "C", "lc_ctype": "C", "session_authorization": "",
 }  # fmt: skip
 _FREE: Final = {
-    "application_name": "", "extra_float_digits": "1", "client_min_messages": "notice", "search_path": '"$user", public',
-    "statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0", "row_security": "on",
+    "application_name": "", "extra_float_digits": "1", "client_min_messages": "notice",
+    "search_path": '"$user", public', "statement_timeout": "0", "lock_timeout": "0", "row_security": "on",
+    "idle_in_transaction_session_timeout": "0",
     "default_transaction_isolation": "serializable", "transaction_isolation": "serializable",
     "default_transaction_read_only": "off", "transaction_read_only": "off", "default_transaction_deferrable": "off",
     "transaction_deferrable": "off", "jit": "off", "synchronous_commit": "on", "work_mem": "4MB", "geqo": "off",
@@ -91,9 +92,7 @@ class SessionSettings:
             raise ClientError(f'parameter "{name}" cannot be changed', "55P02")
         self.get(name)
         if value is not None and not self._allowed(name, value):
-            raise ClientError(
-                f'invalid value for parameter "{name}": "{value[:60]}"', "22023", hint=_CHECKS[name][1]
-            )
+            raise ClientError(f'invalid value for parameter "{name}": "{value[:60]}"', "22023", hint=_CHECKS[name][1])
         self._values[name] = self._defaults[name] if value is None else value
         if name == "statement_timeout":
             self._check_timeout()
@@ -134,7 +133,11 @@ class SessionSettings:
         return check is None or check[0](value)
 
 
-_ALIASES: Final = {"time zone": "timezone", "names": "client_encoding", "session authorization": "session_authorization"}
+_ALIASES: Final = {
+    "time zone": "timezone",
+    "names": "client_encoding",
+    "session authorization": "session_authorization",
+}
 
 
 def _duration(text: str) -> tuple[float, str]:

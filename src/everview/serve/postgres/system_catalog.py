@@ -161,7 +161,12 @@ class SystemCatalog:
         system = {name: oid for base, oid in system_oids().items() for name in (base, f"pg_catalog.{base}")}
         folded = {name.lower(): oid for name, oid in relations.items()}
         types = {t.name: t.oid for t in PG_TYPES.values()} | {t.shown: t.oid for t in PG_TYPES.values()}
-        types |= {"int": 23, "string": 25, "decimal": 1700, **{f"{n}[]": t.array for n, t in PG_NAMES.items() if t.array}}
+        types |= {
+            "int": 23,
+            "string": 25,
+            "decimal": 1700,
+            **{f"{n}[]": t.array for n, t in PG_NAMES.items() if t.array},
+        }
         return {
             "regclass": {**system, **folded, **relations},
             "regtype": {**{f"pg_catalog.{name}": oid for name, oid in types.items()}, **types},

@@ -72,7 +72,9 @@ _COLUMNS: Final = {
         "oid o rolname s rolsuper b rolinherit b rolcreaterole b rolcreatedb b rolcanlogin b rolreplication b "
         "rolconnlimit i rolpassword s? rolvaliduntil m? rolbypassrls b rolconfig t?"
     ),
-    "pg_user": "usename s usesysid o usecreatedb b usesuper b userepl b usebypassrls b passwd s? valuntil m? useconfig t?",
+    "pg_user": (
+        "usename s usesysid o usecreatedb b usesuper b userepl b usebypassrls b passwd s? valuntil m? useconfig t?"
+    ),
     "pg_auth_members": "roleid o member o grantor o admin_option b",
     "pg_am": "oid o amname s amhandler s amtype s",
     "pg_collation": (
@@ -87,30 +89,22 @@ _COLUMNS: Final = {
         "schemaname s tablename s tableowner s tablespace s? hasindexes b hasrules b hastriggers b rowsecurity b"
     ),
     "pg_views": "schemaname s viewname s viewowner s definition s?",
-    "pg_matviews": (
-        "schemaname s matviewname s matviewowner s tablespace s? hasindexes b ispopulated b definition s?"
-    ),
+    "pg_matviews": ("schemaname s matviewname s matviewowner s tablespace s? hasindexes b ispopulated b definition s?"),
     "pg_indexes": "schemaname s tablename s indexname s tablespace s? indexdef s?",
-    "pg_sequence": (
-        "seqrelid o seqtypid o seqstart o seqincrement o seqmax o seqmin o seqcache o seqcycle b"
-    ),
+    "pg_sequence": ("seqrelid o seqtypid o seqstart o seqincrement o seqmax o seqmin o seqcache o seqcycle b"),
     "pg_sequences": (
         "schemaname s sequencename s sequenceowner s data_type s start_value o min_value o max_value o increment_by o "
         "cycle b cache_size o last_value o?"
     ),
     "pg_enum": "oid o enumtypid o enumsortorder r enumlabel s",
-    "pg_range": (
-        "rngtypid o rngsubtype o rngmultitypid o rngcollation o rngsubopc o rngcanonical s rngsubdiff s"
-    ),
+    "pg_range": ("rngtypid o rngsubtype o rngmultitypid o rngcollation o rngsubopc o rngcanonical s rngsubdiff s"),
     "pg_inherits": "inhrelid o inhparent o inhseqno i inhdetachpending b",
     "pg_trigger": (
         "oid o tgrelid o tgparentid o tgname s tgfoid o tgtype i tgenabled s tgisinternal b tgconstrrelid o "
         "tgconstrindid o tgconstraint o tgdeferrable b tginitdeferred b tgnargs i tgattr n tgargs s? tgqual s? "
         "tgoldtable s? tgnewtable s?"
     ),
-    "pg_policy": (
-        "oid o polname s polrelid o polcmd s polpermissive b polroles n polqual s? polwithcheck s?"
-    ),
+    "pg_policy": ("oid o polname s polrelid o polcmd s polpermissive b polroles n polqual s? polwithcheck s?"),
     "pg_extension": (
         "oid o extname s extowner o extnamespace o extrelocatable b extversion s extconfig n? extcondition t?"
     ),
@@ -129,9 +123,7 @@ _COLUMNS: Final = {
     "pg_aggregate": "aggfnoid s aggkind s aggnumdirectargs i aggtransfn s aggfinalfn s aggtranstype o",
     "pg_depend": "classid o objid o objsubid i refclassid o refobjid o refobjsubid i deptype s",
     "pg_shdepend": "dbid o classid o objid o objsubid i refclassid o refobjid o deptype s",
-    "pg_rewrite": (
-        "oid o rulename s ev_class o ev_type s ev_enabled s is_instead b ev_qual s? ev_action s?"
-    ),
+    "pg_rewrite": ("oid o rulename s ev_class o ev_type s ev_enabled s is_instead b ev_qual s? ev_action s?"),
     "pg_tablespace": "oid o spcname s spcowner o spcacl t? spcoptions t?",
     "pg_foreign_table": "ftrelid o ftserver o ftoptions t?",
     "pg_foreign_server": "oid o srvname s srvowner o srvfdw o srvtype s? srvversion s? srvacl t? srvoptions t?",

@@ -361,9 +361,7 @@ def _with_parts(relation: SystemRelation, oids: OidSource) -> SystemRelation:
     )
 
 
-def _other_constraint(
-    relation: SystemRelation, constraint: TableConstraint, oids: OidSource
-) -> SystemConstraint:
+def _other_constraint(relation: SystemRelation, constraint: TableConstraint, oids: OidSource) -> SystemConstraint:
     oid = oids.of("constraint", relation.stored, constraint.name)
     match constraint:
         case ForeignKey(name, columns, table, others):

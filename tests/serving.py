@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -114,3 +117,19 @@ def served_to_postgres(
     server = PgServer(owner, tokens, anyone, tls=tls)
     with Serving(owner, [server]):
         yield server
+
+
+@contextmanager
+def server_process(*words: Any) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """A process of ``everview serve``, and the ports at which it answers by HTTP and to clients of PostgreSQL."""
+    command = [sys.executable, "-m", "everview", "serve", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline() + process.stdout.readline()
+        ports = re.search(r"https?://127\.0\.0\.1:(\d+)\n.*postgresql://127\.0\.0\.1:(\d+)", said)
+        assert ports is not None, said
+        yield process, int(ports[1]), int(ports[2])
+    finally:
+        process.kill()
+        process.communicate(timeout=60)

@@ -19,7 +19,10 @@ from pathlib import Path
 from torture.outcome import Outcome
 
 # A trial is a module with `run(seconds, seed) -> Outcome`; it gets its share of the time.
-TRIALS = {"interrupts": 2, "forks": 1, "kills": 2, "disk_full": 1, "hostile": 2, "random_sql": 4, "random_frames": 2}
+TRIALS = {
+    "interrupts": 2, "forks": 1, "kills": 2, "disk_full": 1, "hostile": 2, "random_sql": 4, "random_frames": 2,
+    "wire": 1,
+}  # fmt: skip
 LATE = 300  # seconds after its time in which a trial must come to its end
 
 

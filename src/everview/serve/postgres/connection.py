@@ -368,10 +368,12 @@ class PgConnection:
                     self._settings.reset()
                 if statements:
                     self._kept.statements.clear()
+                    self._context.session.forget()
                 return tag
             case DropStatement(name):
-                self._kept.statement(name)
-                del self._kept.statements[name]
+                if not self._context.session.forget(name):
+                    self._kept.statement(name)
+                    del self._kept.statements[name]
                 return "DEALLOCATE"
             case DoNothing(tag):
                 return tag

@@ -34,6 +34,7 @@ from everview.frontends.sql import (
     UpdateRows,
 )
 from everview.frontends.sql.bind import bind_parsed
+from everview.frontends.sql.lookups import TableLookup, lookup_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameter_types import parameter_types
 from everview.frontends.sql.parameters import ParameterValues
@@ -42,6 +43,7 @@ from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.commands import first_word
+from everview.serve.postgres.lookups import looked_up
 from everview.serve.postgres.oids import as_system_type, oid_of, type_of_oid
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog, SystemReadable
@@ -106,6 +108,11 @@ class SqlStatement:
     def parsed(self) -> tuple[Parsed, SqlText]:
         """Its tree, and the text to point into."""
         return parse_one(self.text[: self.start] + self.piece, self.start, self.dialect)
+
+    @cached_property
+    def lookup(self) -> TableLookup | None:
+        """The lookup by key that it is; None if it is anything else."""
+        return lookup_of(self.parsed[0].tree)
 
     @property
     def parameters(self) -> int:
@@ -220,11 +227,22 @@ def run(
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
+            found = _found(core, statement, values)
+            if found is not None:
+                _require_rows(len(found[1]), most)
+                return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
             bound, known = _bound(core, statement, values, system_of)
             result = run_bound(core, bound, known)
     finally:
         core.files.clear()
     return _of_system(_outcome(bound, result, most), known)
+
+
+def _found(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> tuple[Schema, pa.Table] | None:
+    """The rows of a lookup by key, on a snapshot; None if it is none."""
+    if not core.access.read_only or not statement.reads or statement.lookup is None:
+        return None
+    return looked_up(core, statement.lookup, values)
 
 
 def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
@@ -233,12 +251,14 @@ def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
         return RunOutcome("EXPLAIN", _PLAN, _PLAN.names, lines)
     if not isinstance(result, Answer):
         return RunOutcome(tag_of(bound, result if isinstance(result, int) else 0))
-    if len(result) > most:
-        raise LimitReached(
-            f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT"
-        )
+    _require_rows(len(result), most)
     _, names = _columns(bound)
     return RunOutcome(tag_of(bound, len(result)), result.schema, names or result.names, result.to_arrow())
+
+
+def _require_rows(count: int, most: int) -> None:
+    if count > most:
+        raise LimitReached(f"the answer has {count:,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT")
 
 
 def tag_of(bound: Statement, count: int) -> str:

@@ -52,7 +52,7 @@ class PgServer:
         tls: ssl.SSLContext | None = None,
         database: str = "everview",
     ) -> None:
-        self._owner, self._tokens, self._anyone, self._tls = owner, tokens, anyone, tls
+        self.owner, self._tokens, self._anyone, self._tls = owner, tokens, anyone, tls
         self._require_tls = tls is not None and host.lower() not in LOOPBACK
         self._database = database
         self._socket = bound(host, port)
@@ -89,7 +89,7 @@ class PgServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        wire = Wire(reader, writer, PASSWORD_LIMIT, self._owner.limits.stalled_seconds)
+        wire = Wire(reader, writer, PASSWORD_LIMIT, self.owner.limits.stalled_seconds)
         try:
             await self._conversation(wire)
         except LOST:
@@ -122,11 +122,11 @@ class PgServer:
                 return self._cancel(request)
             self._check(request)
             role = await authenticated(wire, request.user, self._tokens, self._anyone)
-        wire.limit = self._owner.limits.body_bytes
+        wire.limit = self.owner.limits.body_bytes
         await self._serve(wire, request, role)
 
     def _check(self, request: StartupRequest) -> None:
-        if len(self._tasks) > self._owner.limits.connections:
+        if len(self._tasks) > self.owner.limits.connections:
             raise ClientError("sorry, too many clients already", "53300")
         if self._require_tls and not request.encrypted:
             raise ClientError("connection requires TLS", "28000", hint="connect with sslmode=require")
@@ -136,9 +136,9 @@ class PgServer:
         for name, value in {**request.parameters, **_options(request.parameters.get("options", ""))}.items():
             settings.start(name, value)
         process, secret = self._key()
-        session = ClientSession(self._owner, role, dialect="postgresql")
+        session = ClientSession(self.owner, role, dialect="postgresql")
         database = request.parameters.get("database", "") or self._database
-        context = PgContext(self._owner, session, wire, settings, database, request.user, process)
+        context = PgContext(self.owner, session, wire, settings, database, request.user, process)
         connection = PgConnection(context)
         self._keys[process] = secret, connection
         task = asyncio.current_task()

@@ -33,7 +33,6 @@ class Wire:
         self.limit, self._patience = limit, patience
         self._in = bytearray()
         self._at = 0  # where the next message begins
-        self._ahead: asyncio.Task[tuple[bytes, bytes]] | None = None
         self._next: tuple[bytes, bytes] | None = None  # that has been looked at
         self._out: list[bytes] = []
         self._size = 0
@@ -62,10 +61,6 @@ class Wire:
         if self._next is not None:
             taken, self._next = self._next, None
             return taken
-        if self._ahead is not None:
-            taken = await asyncio.shield(self._ahead)
-            self._ahead = None
-            return taken
         return self._buffered() or await self._read()
 
     async def peek(self) -> bytes:
@@ -74,12 +69,11 @@ class Wire:
             self._next = await self.next()
         return self._next[0]
 
-    def ahead(self) -> asyncio.Task[tuple[bytes, bytes]]:
-        """The next message, which stays the next one; done when it is there, or when the client has gone."""
-        if self._ahead is None:
-            assert self._next is None, "a message that was looked at is taken before the next one"
-            self._ahead = asyncio.create_task(self._read())
-        return self._ahead
+    async def gone(self) -> None:
+        """Wait until the client has gone, which raises; messages that come meanwhile are kept for later."""
+        while len(self._in) - self._at <= self.limit:
+            await self._more()
+        raise ProtocolViolation("too many messages while a result is sent", "54000")
 
     def _buffered(self) -> tuple[bytes, bytes] | None:
         """The next message if it is here whole."""
@@ -148,9 +142,6 @@ class Wire:
 
     async def close(self) -> None:
         """End the stream; what a client does not take in a moment is dropped."""
-        if self._ahead is not None:
-            self._ahead.cancel()
-            await asyncio.gather(self._ahead, return_exceptions=True)
         self._writer.close()
         with contextlib.suppress(OSError, ssl.SSLError):
             try:

@@ -11,14 +11,14 @@ PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup cargo java postgres chromium connectors run test fast check bench bench-native docs site conformance torture mutants
+.PHONY: help setup cargo java postgres chromium connectors dbt run test fast check bench bench-native docs site conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What does not need each other is done at the same time.
-setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka and Delta Lake
-	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors
+setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka, Delta Lake and dbt
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors dbt
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -78,6 +78,9 @@ chromium:
 
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh
+
+dbt: $(INSTALLED)
+	@scripts/dbt.sh
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'

@@ -50,7 +50,7 @@ SCENARIOS = (
     "first_load",
     "pipeline_life",
 )
-ON_REQUEST = ("native",)  # beside programs that not every machine can build
+ON_REQUEST = ("native", "serve")  # beside programs that not every machine can build, or a server of PostgreSQL
 PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems
 RESULTS = Path(__file__).parent / "results"
 CORES = os.cpu_count() or 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -14,6 +17,7 @@ from everview.serve import Owner, Role, ServeLimits
 from everview.serve.explorer import Explorer
 from everview.serve.http import HttpDoor
 from everview.serve.http.server import HttpServer
+from everview.serve.postgres.server import PgServer
 from everview.serve.running import Serving
 
 PATIENCE = 600.0  # seconds: kernels may have to be compiled first
@@ -95,3 +99,39 @@ def served(
     server = HttpServer(HttpDoor(owner, tokens, anyone, **more, explorer=explorer))
     with Serving(owner, [server]):
         yield server
+
+
+@contextmanager
+def served_to_postgres(
+    path: Any = None,
+    *,
+    sql: str = "",
+    anyone: Role | None = Role.ADMIN,
+    tokens: Any = None,
+    tls: Any = None,
+    **limits: Any,
+) -> Iterator[PgServer]:
+    """A server of a database for clients of PostgreSQL."""
+    db = ev.connect(path)
+    if sql and db.epoch == 0:
+        db.sql(sql)
+    owner = Owner(db, ServeLimits(**{"statement_seconds": PATIENCE, **limits}))
+    server = PgServer(owner, tokens, anyone, tls=tls)
+    with Serving(owner, [server]):
+        yield server
+
+
+@contextmanager
+def server_process(*words: Any) -> Iterator[tuple[subprocess.Popen[str], int, int]]:
+    """A process of ``everview serve``, and the ports at which it answers by HTTP and to clients of PostgreSQL."""
+    command = [sys.executable, "-m", "everview", "serve", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline() + process.stdout.readline()
+        ports = re.search(r"https?://127\.0\.0\.1:(\d+)\n.*postgresql://127\.0\.0\.1:(\d+)", said)
+        assert ports is not None, said
+        yield process, int(ports[1]), int(ports[2])
+    finally:
+        process.kill()
+        process.communicate(timeout=60)

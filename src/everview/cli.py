@@ -308,6 +308,9 @@ def serve(
     ],
     host: Annotated[str, typer.Option(help="Where to listen; beyond loopback only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0 takes one that is free.")] = 8520,
+    pg_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="For PostgreSQL's clients; 5520, or a free one if --port is 0.")
+    ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Follow a process that writes to the directory, or a pipeline's state.")
     ] = False,
@@ -316,21 +319,25 @@ def serve(
     anyone: Annotated[str | None, typer.Option(help="The role of clients without a token: read, write, admin.")] = None,
     allow_host: Annotated[list[str] | None, typer.Option(help="A name under which the server is reached.")] = None,
     allow_origin: Annotated[list[str] | None, typer.Option(help="A site whose pages may use it.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="A certificate in PEM: connections are encrypted.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of the certificate.")] = None,
     log: Annotated[
         str, typer.Option(help="The form of the log: text or json, which has a line for each tick.")
     ] = "text",
 ) -> None:
-    """Serve a database by HTTP, on loopback unless told otherwise, until Ctrl-C or SIGTERM; then what is taken ends.
+    """Serve a database by HTTP and to PostgreSQL's clients, on loopback unless told otherwise, until it is stopped.
 
     The state of a Spark pipeline is served to read only, epoch by epoch as the pipeline commits them.
     """
 
     def work() -> None:
         from everview.serve.command import ServeOptions, serve
+        from everview.serve.sockets import tls_files
         from everview.serve.targets import served
 
         more = tuple(allow_host or ()), tuple(allow_origin or ())
-        options = ServeOptions(served(target), host, port, read_only, state, tokens, anyone, *more, log)
+        tls = tls_files(tls_cert, tls_key)
+        options = ServeOptions(served(target), host, port, pg_port, read_only, state, tokens, anyone, *more, log, tls)
         serve(options, stop, lambda line: print(line, flush=True))
 
     with stoppable() as stop:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ from typer.testing import CliRunner
 
 import everview as ev
 from everview.cli import app
-from serving import Client, Events
+from serving import Client, Events, server_process
 
 # A client that sends rows, each with a key, and again until the server says that it has them.
 SENDER = """
@@ -40,17 +39,9 @@ for number in range(count):
 
 @contextmanager
 def server(*words):
-    """A process of ``everview serve``, and the port at which it answers."""
-    command = [sys.executable, "-m", "everview", "serve", *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        said = process.stdout.readline()
-        port = re.search(r"http://127\.0\.0\.1:(\d+)", said)
-        assert port is not None, said
-        yield process, int(port[1])
-    finally:
-        process.kill()
-        process.communicate(timeout=60)
+    """A process of ``everview serve``, and the port at which it answers by HTTP."""
+    with server_process(*words) as (process, port, _):
+        yield process, port
 
 
 def free_port():

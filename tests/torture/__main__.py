@@ -26,6 +26,7 @@ TRIALS = {
     "disk_full": 1,
     "object_stores": 1,
     "hostile": 2,
+    "wire": 1,
     "random_sql": 4,
     "random_frames": 2,
 }

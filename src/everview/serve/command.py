@@ -15,17 +15,21 @@ from everview.database import Database, connect
 from everview.errors import EverviewError
 from everview.observe import TickLogs, TickObserver, TickSpans, several
 from everview.serve.explorer import Explorer
-from everview.serve.http.door import LOOPBACK, HttpDoor
+from everview.serve.http.door import HttpDoor
 from everview.serve.http.server import HttpServer
 from everview.serve.limits import ServeLimits
 from everview.serve.mirrors import PipelineMirror, is_pipeline
 from everview.serve.owner import Owner
+from everview.serve.postgres.server import PgServer
 from everview.serve.roles import Role
 from everview.serve.running import ServerDoor, Serving
+from everview.serve.sockets import LOOPBACK, TlsFiles
 from everview.serve.tokens import TokenFile
 from everview.stopping import Stop
 
 TOKENS: Final = "tokens.json"
+HTTP_PORT: Final = 8520
+PG_PORT: Final = 5520
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,8 @@ class ServeOptions:
 
     target: Path
     host: str = "127.0.0.1"
-    port: int = 8520
+    port: int = HTTP_PORT
+    pg_port: int | None = None
     read_only: bool = False
     state: Path | None = None
     tokens: Path | None = None
@@ -42,6 +47,7 @@ class ServeOptions:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     log: str = "text"
+    tls: TlsFiles | None = None
     limits: ServeLimits = field(default_factory=ServeLimits)
 
     @property
@@ -72,7 +78,10 @@ def doors_of(options: ServeOptions, owner: Owner, tokens: TokenFile, anyone: Rol
     """The doors that the options ask for."""
     hosts = frozenset({options.host.lower(), *map(str.lower, options.hosts)})
     door = HttpDoor(owner, tokens, anyone, hosts, frozenset(options.origins), Explorer(owner))
-    return [HttpServer(door, host=options.host, port=options.port)]
+    context = None if options.tls is None else options.tls.context()
+    http = HttpServer(door, host=options.host, port=options.port, tls=options.tls)
+    port = options.pg_port if options.pg_port is not None else PG_PORT if options.port else 0
+    return [http, PgServer(owner, tokens, anyone, host=options.host, port=port, tls=context)]
 
 
 def opened(options: ServeOptions) -> Owner:

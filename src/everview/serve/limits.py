@@ -16,6 +16,7 @@ class ServeLimits:
     statement_seconds: float = 30.0  # of one statement, waiting for its turn not counted
     connections: int = 20_000  # at once, of every kind
     waiting: int = 10_000  # statements that wait for their turn
+    stalled_seconds: float = 600.0  # after which a client that takes nothing of what it is sent is given up
     readers: int = 4  # threads that answer queries
     subscriber_changes: int = 1_000  # that wait for one subscriber
     subscriber_rows: int = 100_000  # in the changes that wait for one subscriber

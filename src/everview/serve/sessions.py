@@ -88,6 +88,13 @@ class ClientSession:
         """Run work on the database itself, in the writer's thread, in this session's transaction if it has one."""
         return self._owner.submit(lambda database: self._in_turn(database, work), seconds=seconds, holder=self)
 
+    def forget(self, name: str | None = None) -> bool:
+        """Let go of what PREPARE has kept under a name, or of all of it; False if there is none of that name."""
+        if name is not None:
+            return self._prepared.pop(name, None) is not None
+        self._prepared.clear()
+        return True
+
     def cancel(self) -> bool:
         """Stop the statement that runs or waits; False if there is none."""
         return self._running is not None and self._running.stop()

@@ -25,6 +25,7 @@ from typing import Final
 
 from everview.errors import DefinitionError, EverviewError, StoreError
 from everview.serve.roles import Role
+from everview.serve.scram import ScramVerifier
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WORK: Final = {"n": 1 << 14, "r": 8, "p": 1}  # of scrypt: 16 MB and some ten milliseconds
@@ -40,6 +41,7 @@ class TokenEntry:
     role: str
     salt: str
     hash: str
+    scram: str = ""  # PostgreSQL's verifier of the whole token, which is the password there
 
 
 class TokenFile:
@@ -62,7 +64,8 @@ class TokenFile:
         if name in entries:
             raise DefinitionError(f"there is a token {name} already", hint="remove it first, or choose another name")
         secret, salt = secrets.token_urlsafe(32), secrets.token_hex(16)
-        entry = TokenEntry(name, role.name.lower(), salt, _hashed(secret, salt))
+        verifier = ScramVerifier.of_password(f"{name}.{secret}").text
+        entry = TokenEntry(name, role.name.lower(), salt, _hashed(secret, salt), verifier)
         self._write({**entries, name: entry})
         return f"{name}.{secret}"
 
@@ -87,6 +90,13 @@ class TokenFile:
             self._known.clear()
         self._known[digest] = entry.hash
         return Role[entry.role.upper()]
+
+    def verifier_of(self, name: str) -> tuple[ScramVerifier, Role] | None:
+        """How the token of a name is proved without being sent, and its role; None if nobody has the name."""
+        entry = self._entries().get(name)
+        if entry is None or not entry.scram:
+            return None
+        return ScramVerifier.parse(entry.scram), Role[entry.role.upper()]
 
     def _entries(self) -> dict[str, TokenEntry]:
         try:

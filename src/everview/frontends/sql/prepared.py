@@ -68,7 +68,7 @@ def _values(written: str, context: QueryContext) -> ParameterValues:
     if not written.strip():
         return ParameterValues(given=True)
     (select,), _ = parse(f"SELECT f({written})", context.dialect)
-    call = select.tree.expressions[0]
+    call = select.tree.expressions[0].unalias()
     positional, named = list[Literal](), dict[str, Literal]()
     for value in call.expressions:
         if isinstance(value, (exp.Kwarg, exp.PropertyEQ)):

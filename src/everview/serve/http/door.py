@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from everview.errors import NotPermitted
 from everview.serve.roles import Role
+from everview.serve.sockets import LOOPBACK
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from everview.serve.explorer import Explorer
     from everview.serve.owner import Owner
     from everview.serve.tokens import TokenFile
-
-LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
 class NoToken(NotPermitted):

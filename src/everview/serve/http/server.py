@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Final
 
 import uvicorn
 
-from everview.errors import EverviewError
 from everview.serve.http.app import make_app
 from everview.serve.http.door import HttpDoor
+from everview.serve.sockets import TlsFiles, bound, shown_host
 
 BACKLOG: Final = 4096
 LINGER: Final = 10.0  # seconds for requests under way when the server stops
@@ -19,11 +18,11 @@ LINGER: Final = 10.0  # seconds for requests under way when the server stops
 class HttpServer:
     """The door by HTTP, on a host and a port; port 0 takes one that is free."""
 
-    def __init__(self, door: HttpDoor, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, door: HttpDoor, *, host: str = "127.0.0.1", port: int = 0, tls: TlsFiles | None = None) -> None:
         self._door = door
         self._socket = bound(host, port)
         self.port = int(self._socket.getsockname()[1])
-        self.name = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self.name = f"http{'' if tls is None else 's'}://{shown_host(host)}:{self.port}"
         config = uvicorn.Config(
             make_app(door),
             log_level="warning",
@@ -34,6 +33,8 @@ class HttpServer:
             date_header=False,
             proxy_headers=False,
             backlog=BACKLOG,
+            ssl_certfile=None if tls is None else tls.certificate,
+            ssl_keyfile=None if tls is None else tls.key,
             limit_concurrency=door.owner.limits.connections,
             timeout_graceful_shutdown=int(LINGER),
         )
@@ -53,16 +54,3 @@ class HttpServer:
         self._server.should_exit = True
         if self._task is not None:
             await self._task
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket that is bound to a host and a port, and listens when a server takes it."""
-    try:
-        kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # Only of a socket with this protocol does asyncio send small parts at once.
-        made = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((host, port))
-    except (OSError, OverflowError) as error:
-        raise EverviewError(f"{host}:{port} cannot be listened at: {error}", hint="choose another port") from None
-    return made

@@ -99,10 +99,10 @@ def _value(text: str | None, type_: Type) -> Any:
 
 def _text_rows(text: str, form: CopyForm) -> Iterator[list[str | None]]:
     lines = text.split("\n")
-    for number, read in enumerate(lines):
-        if number == len(lines) - 1 and not read:
-            return
-        line = read.removesuffix("\r")
+    if not lines[-1]:
+        lines.pop()
+    for written in lines:
+        line = written.removesuffix("\r")
         if line == "\\.":
             return
         yield [None if part == form.null else _unescaped(part) for part in _split(line, form.delimiter)]

@@ -80,7 +80,7 @@ def as_literal(value: Any, type_: Type) -> Literal:
     return literal(value, type_)
 
 
-def _array_literal(values: list[Any], type_: Array) -> Literal:
+def _array_literal(values: Any, type_: Array) -> Literal:
     parts = [as_literal(value, type_.element) for value in values]
     element = type_.element
     decimals = [part.type for part in parts if isinstance(part.type, Decimal) and part.value is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ from everview.frontends.sql import (
     UpdateRows,
 )
 from everview.frontends.sql.bind import bind_parsed
+from everview.frontends.sql.lookups import TableLookup, lookup_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameter_types import parameter_types
 from everview.frontends.sql.parameters import ParameterValues
@@ -42,6 +43,7 @@ from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.commands import first_word
+from everview.serve.postgres.lookups import looked_up
 from everview.serve.postgres.oids import as_system_type, oid_of, type_of_oid
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog, SystemReadable
@@ -55,6 +57,7 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
+SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
 _CHANGING: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
 _KINDS: Final = ("TABLE", "VIEW", "SCHEMA", "FUNCTION", "INDEX", "MATERIALIZED")
@@ -96,10 +99,20 @@ class SqlStatement:
         """Whether it may give rows, so that a description needs to look closer."""
         return self.word in _READING or (self.word in _CHANGING and "returning" in self.piece.lower())
 
+    @property
+    def known(self) -> bool:
+        """Whether it has been parsed already."""
+        return "parsed" in self.__dict__
+
     @cached_property
     def parsed(self) -> tuple[Parsed, SqlText]:
         """Its tree, and the text to point into."""
         return parse_one(self.text[: self.start] + self.piece, self.start, self.dialect)
+
+    @cached_property
+    def lookup(self) -> TableLookup | None:
+        """The lookup by key that it is; None if it is anything else."""
+        return lookup_of(self.parsed[0].tree)
 
     @property
     def parameters(self) -> int:
@@ -116,6 +129,15 @@ class SqlStatement:
         found = parameter_types(self.parsed[0].tree, lambda name: _schema_of(catalog, name))
         known = [*given, *(0 for _ in range(count - len(given)))]
         return [oid or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
+
+
+def sql_statement(text: str, start: int, piece: str, dialect: str) -> SqlStatement:
+    """A statement; short ones are kept, so that they are parsed once for all clients."""
+    make = _kept_statement if len(text) <= SHORT else SqlStatement
+    return make(text, start, piece, dialect)
+
+
+_kept_statement = lru_cache(maxsize=2_000)(SqlStatement)
 
 
 def _schema_of(catalog: Catalog, name: str) -> Schema | None:
@@ -205,11 +227,22 @@ def run(
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
+            found = _found(core, statement, values)
+            if found is not None:
+                _require_rows(len(found[1]), most)
+                return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
             bound, known = _bound(core, statement, values, system_of)
             result = run_bound(core, bound, known)
     finally:
         core.files.clear()
     return _of_system(_outcome(bound, result, most), known)
+
+
+def _found(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> tuple[Schema, pa.Table] | None:
+    """The rows of a lookup by key, on a snapshot; None if it is none."""
+    if not core.access.read_only or not statement.reads or statement.lookup is None:
+        return None
+    return looked_up(core, statement.lookup, values)
 
 
 def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
@@ -218,12 +251,14 @@ def _outcome(bound: Statement, result: Any, most: int) -> RunOutcome:
         return RunOutcome("EXPLAIN", _PLAN, _PLAN.names, lines)
     if not isinstance(result, Answer):
         return RunOutcome(tag_of(bound, result if isinstance(result, int) else 0))
-    if len(result) > most:
-        raise LimitReached(
-            f"the answer has {len(result):,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT"
-        )
+    _require_rows(len(result), most)
     _, names = _columns(bound)
     return RunOutcome(tag_of(bound, len(result)), result.schema, names or result.names, result.to_arrow())
+
+
+def _require_rows(count: int, most: int) -> None:
+    if count > most:
+        raise LimitReached(f"the answer has {count:,} rows, and {most:,} are allowed", hint="ask for fewer: LIMIT")
 
 
 def tag_of(bound: Statement, count: int) -> str:

@@ -30,13 +30,11 @@ def _table(catalog: Catalog, name: str) -> str:
     return next((known for known in catalog.tables if fold(known) == fold(name)), None) or catalog.find_table(name)
 
 
-def fill_table(
-    session: ClientSession, table: str, schema: Schema, data: bytes, form: CopyForm
-) -> Callable[[Database], int]:
-    """The work of a COPY on the database, which gives the number of rows."""
+def fill_table(session: ClientSession, table: str, schema: Schema, form: CopyForm) -> Callable[[Database, bytes], int]:
+    """The work of a COPY of some bytes on the database, which gives the number of rows."""
     session.role.require(Role.WRITE, "COPY")
 
-    def work(database: Database) -> int:
+    def work(database: Database, data: bytes) -> int:
         core = core_of(database)
         rows = received_rows(data, schema, form)
         if not rows:

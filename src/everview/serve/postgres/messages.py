@@ -1,4 +1,4 @@
-"""Messages of PostgreSQL's protocol, version 3: how they are read from a stream, and how answers are put together.
+"""Messages of PostgreSQL's protocol, version 3: how their bodies are read, and how answers are put together.
 
 Every message but the first of a connection is a letter, a length that counts itself, and that many bytes. Nothing here
 knows what a message means; a message that is cut off or too long raises `ProtocolViolation`.
@@ -6,7 +6,6 @@ knows what a message means; a message that is cut off or too long raises `Protoc
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,24 +34,6 @@ class ProtocolViolation(Exception):
 
 
 # -- reading
-
-
-async def read_startup(reader: asyncio.StreamReader) -> bytes:
-    """The body of the first message of a connection, which has no letter."""
-    (length,) = struct.unpack("!I", await reader.readexactly(4))
-    if not 8 <= length <= STARTUP_LIMIT:
-        raise ProtocolViolation("invalid length of startup packet")
-    return await reader.readexactly(length - 4)
-
-
-async def read_message(reader: asyncio.StreamReader, limit: int) -> tuple[bytes, bytes]:
-    """The letter and the body of the next message; one longer than the limit is not read."""
-    letter, length = _HEAD.unpack(await reader.readexactly(5))
-    if length < 4:
-        raise ProtocolViolation("invalid message length")
-    if length - 4 > limit:
-        raise ProtocolViolation(f"a message of {length - 4} bytes is longer than {limit}", "54000")
-    return letter, await reader.readexactly(length - 4)
 
 
 @dataclass(slots=True)

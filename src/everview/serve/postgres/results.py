@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from everview.codes.rows import python_values
@@ -132,21 +132,18 @@ class SubscribedRows:
         return columns, len(rows)
 
     async def _wait(self) -> None:
-        """Wait for a change, for a request to cancel, or until the client has gone."""
+        """Wait for a change, for a request to cancel, or until the client has gone, which raises."""
         await self._wire.flush()
-        ahead = self._wire.ahead()
-        tasks: list[asyncio.Task[Any]] = [
-            asyncio.create_task(self._subscriber.wait()),
-            asyncio.create_task(self._cancelled.wait()),
-        ]
+        waits: tuple[Coroutine[Any, Any, Any], ...] = self._subscriber.wait(), self._cancelled.wait(), self._wire.gone()
+        tasks = [asyncio.create_task(wait) for wait in waits]
         try:
-            await asyncio.wait([*tasks, *([] if ahead.done() else [ahead])], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if ahead.done() and (ahead.exception() is not None or ahead.result()[0] == b"X"):
-            raise ConnectionResetError("the client has gone")
+        for task in done:
+            task.result()
 
 
 def _rows_of(change: ViewChange) -> list[tuple[Any, ...]]:

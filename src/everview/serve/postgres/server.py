@@ -6,60 +6,77 @@ import asyncio
 import logging
 import secrets
 import ssl
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from everview.errors import EverviewError
 from everview.serve.postgres import messages as m
 from everview.serve.postgres.connection import PgConnection
+from everview.serve.postgres.context import PgContext
+from everview.serve.postgres.messages import PASSWORD_LIMIT
 from everview.serve.postgres.settings import SessionSettings
-from everview.serve.postgres.startup import CancelRequest, Knows, StartupRequest, authenticated, opened
+from everview.serve.postgres.startup import CancelRequest, StartupRequest, authenticated, opened
 from everview.serve.postgres.states import ClientError, report_fields
 from everview.serve.postgres.wire import Wire
-from everview.serve.sessions import ClientSession, Role
+from everview.serve.roles import Role
+from everview.serve.sessions import ClientSession
+from everview.serve.sockets import LOOPBACK, bound, shown_host
 
 if TYPE_CHECKING:
     from everview.serve.owner import Owner
+    from everview.serve.tokens import TokenFile
 
 log = logging.getLogger("everview.serve.postgres")
+BACKLOG: Final = 4096
+LINGER: Final = 10.0  # seconds for statements under way when the server stops
+STOPPING: Final = "terminating connection: the server is stopping"
 STARTUP_SECONDS: Final = 30.0  # within which a client says who it is
-LOST: Final = (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError, TimeoutError, BrokenPipeError)
+LOST: Final = (ConnectionError, ssl.SSLError, TimeoutError, OSError)
 
 
 class PgServer:
-    """A server of PostgreSQL's protocol on the database of an `Owner`.
+    """The door by PostgreSQL's protocol, on a host and a port; port 0 takes one that is free.
 
-    Without ``knows`` everybody is let in as admin, so listen on loopback only. With ``tls`` connections are encrypted
-    if clients ask for it, and with ``require_tls`` others are refused.
+    A user is the name of a token, and the token is the password; ``anyone`` is the role of all other names, which are
+    refused if it is None. With ``tls`` connections are encrypted if clients ask for it, and beyond loopback they have
+    to.
     """
 
     def __init__(
         self,
         owner: Owner,
+        tokens: TokenFile | None = None,
+        anyone: Role | None = None,
         *,
-        knows: Knows | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
         tls: ssl.SSLContext | None = None,
-        require_tls: bool = False,
         database: str = "everview",
-        admit: Callable[[], bool] | None = None,
     ) -> None:
-        self._owner, self._knows, self._tls, self._require_tls = owner, knows, tls, require_tls
-        self._name = database
-        self._admit = admit
+        self.owner, self._tokens, self._anyone, self._tls = owner, tokens, anyone, tls
+        self._require_tls = tls is not None and host.lower() not in LOOPBACK
+        self._database = database
+        self._socket = bound(host, port)
+        self.port = int(self._socket.getsockname()[1])
+        self.name = f"postgresql://{shown_host(host)}:{self.port}/{database}"
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._served: dict[asyncio.Task[None], PgConnection] = {}
         self._keys: dict[int, tuple[int, PgConnection]] = {}  # the secret and the connection of each process number
 
-    async def start(self, host: str = "127.0.0.1", port: int = 5432) -> int:
-        """Listen; the port, which the system chooses if 0 is given."""
-        self._server = await asyncio.start_server(self._connected, host, port)
-        return self._server.sockets[0].getsockname()[1]
+    async def start(self) -> None:
+        """Let clients in."""
+        self._server = await asyncio.start_server(self._connected, sock=self._socket, backlog=BACKLOG)
 
-    async def close(self) -> None:
-        """Take no more connections, and end those there are: statements under way are cancelled."""
+    async def stop(self) -> None:
+        """Let no more in, and end connections once the statement at hand has ended, or after a while."""
         if self._server is not None:
             self._server.close()
-        for task in tuple(self._tasks):
+        busy = {task for task, connection in self._served.items() if not connection.leave()}
+        for task in self._tasks - busy:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LINGER)
+        for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -72,13 +89,13 @@ class PgServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        wire = Wire(reader, writer, self._owner.limits.body_bytes)
+        wire = Wire(reader, writer, PASSWORD_LIMIT, self.owner.limits.stalled_seconds)
         try:
             await self._conversation(wire)
         except LOST:
             pass
         except asyncio.CancelledError:
-            await self._farewell(wire, ClientError("the server is stopping", "57P01"))
+            await self._farewell(wire, ClientError(STOPPING, "57P01"))
         except m.ProtocolViolation as error:
             await self._farewell(wire, ClientError(str(error), error.state))
         except EverviewError as error:
@@ -100,16 +117,16 @@ class PgServer:
 
     async def _conversation(self, wire: Wire) -> None:
         async with asyncio.timeout(STARTUP_SECONDS):
-            request = await opened(wire.reader, wire.writer, self._tls)
+            request = await opened(wire, self._tls)
             if isinstance(request, CancelRequest):
                 return self._cancel(request)
             self._check(request)
-            role = await authenticated(wire.reader, wire.writer, request.user, self._knows)
+            role = await authenticated(wire, request.user, self._tokens, self._anyone)
+        wire.limit = self.owner.limits.body_bytes
         await self._serve(wire, request, role)
 
     def _check(self, request: StartupRequest) -> None:
-        full = len(self._tasks) > self._owner.limits.connections
-        if full or (self._admit is not None and not self._admit()):
+        if len(self._tasks) > self.owner.limits.connections:
             raise ClientError("sorry, too many clients already", "53300")
         if self._require_tls and not request.encrypted:
             raise ClientError("connection requires TLS", "28000", hint="connect with sslmode=require")
@@ -119,10 +136,14 @@ class PgServer:
         for name, value in {**request.parameters, **_options(request.parameters.get("options", ""))}.items():
             settings.start(name, value)
         process, secret = self._key()
-        session = ClientSession(self._owner, role, dialect="postgresql")
-        name = request.parameters.get("database", "") or self._name
-        connection = PgConnection(self._owner, session, wire, settings, (name, request.user, process))
+        session = ClientSession(self.owner, role, dialect="postgresql")
+        database = request.parameters.get("database", "") or self._database
+        context = PgContext(self.owner, session, wire, settings, database, request.user, process)
+        connection = PgConnection(context)
         self._keys[process] = secret, connection
+        task = asyncio.current_task()
+        assert task is not None
+        self._served[task] = connection
         try:
             wire.put(m.authentication(0))
             for shown, value in settings.reported().items():
@@ -130,8 +151,8 @@ class PgServer:
             wire.put(m.backend_key(process, secret))
             await connection.serve()
         finally:
-            del self._keys[process]
-            await connection.close()
+            del self._keys[process], self._served[task]
+            connection.close()
 
     def _key(self) -> tuple[int, int]:
         while (process := secrets.randbelow(2**31 - 1) + 1) in self._keys:

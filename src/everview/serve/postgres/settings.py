@@ -26,8 +26,8 @@ _FIXED: Final = {
 }  # fmt: skip
 _FREE: Final = {
     "application_name": "", "extra_float_digits": "1", "client_min_messages": "notice",
-    "search_path": '"$user", public', "statement_timeout": "0", "lock_timeout": "0",
-    "idle_in_transaction_session_timeout": "0", "row_security": "on",
+    "search_path": '"$user", public', "statement_timeout": "0", "lock_timeout": "0", "row_security": "on",
+    "idle_in_transaction_session_timeout": "0",
     "default_transaction_isolation": "serializable", "transaction_isolation": "serializable",
     "default_transaction_read_only": "off", "transaction_read_only": "off", "default_transaction_deferrable": "off",
     "transaction_deferrable": "off", "jit": "off", "synchronous_commit": "on", "work_mem": "4MB", "geqo": "off",

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from everview import errors as e
+from everview.serve.scram import ScramError
 
 # The first class that an error is of counts, so subclasses stand before their bases.
 _STATES: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (ScramError, "08P01"),
     (e.DuplicateKey, "23505"),
     (e.NullNotAllowed, "23502"),
     (e.BrokenConstraint, "23514"),
@@ -21,7 +23,14 @@ _STATES: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (e.UnknownName, "42704"),
     (e.BadPattern, "2201B"),
     (e.WeightOverflow, "22003"),
+    (e.ConflictingChange, "40001"),
     (e.TransactionError, "25000"),
+    (e.NotPermitted, "42501"),
+    (e.StatementTimeout, "57014"),
+    (e.StatementCancelled, "57014"),
+    (e.LimitReached, "54000"),
+    (e.EndlessLoop, "54001"),
+    (e.LostPosition, "55000"),
     (e.DefinitionError, "42809"),
     (e.FunctionError, "38000"),
     (e.SlowReader, "53400"),
@@ -43,11 +52,12 @@ _SAID: Final[tuple[tuple[type[BaseException], re.Pattern[str], str], ...]] = tup
         (e.UnknownName, r'^type "', "42704"),
         (e.ArithmeticFailure, r"ivision by zero|ivide.* by zero|ivided by zero|modulo zero", "22012"),
         (e.BrokenConstraint, r"(?i)unique", "23505"),
-        (e.BrokenConstraint, r"(?i)foreign key|references", "23503"),
+        (e.BrokenConstraint, r"(?i)foreign key|references|refers? to", "23503"),
         (e.DefinitionError, r"there is (a|another) .* already|already (exists|there)|is taken", "42P07"),
-        (e.DefinitionError, r"is read by|depend|is used by|are used by", "2BP01"),
+        (e.DefinitionError, r"cannot be dropped|is read by|depend|is used by|are used by", "2BP01"),
         (e.TransactionError, r"is open already", "25001"),
         (e.TransactionError, r"no transaction has begun", "25P01"),
+        (e.StoreError, r"^the server (has stopped|is stopping)", "57P01"),
         (e.SqlError, r"not supported|cannot be maintained", "0A000"),
         (e.SqlError, r"ambiguous", "42702"),
         (e.SqlError, r"there is a (schema|table|view|function) .* already", "42P07"),

@@ -165,13 +165,15 @@ class SystemRows:
             yield {"oid": oid, "nspname": name, "nspowner": OWNER_OID}
 
     def pg_class(self) -> Iterator[Row]:
+        watched = {r.oid for r in self.relations if any(c.kind == "f" for c in r.constraints)}
+        watched |= {self.oids.get(c.text, 0) for r in self.relations for c in r.constraints if c.kind == "f"}
         for r in self.relations:
             yield {
                 "oid": r.oid, "relname": r.name, "relnamespace": self.schemas[r.schema], "relowner": OWNER_OID,
                 "relam": 0 if r.kind == "v" else HEAP, "reltuples": -1.0, "relhasindex": bool(r.indexes),
                 "relpersistence": "p", "relkind": r.kind, "relnatts": len(r.definition.schema),
                 "relchecks": sum(c.kind == "c" for c in r.constraints), "relispopulated": True, "relreplident": "d",
-                "relhasrules": r.kind != "r", "relhastriggers": any(c.kind == "f" for c in r.constraints),
+                "relhasrules": r.kind != "r", "relhastriggers": r.oid in watched,
             }  # fmt: skip
             for index in r.indexes:
                 yield {

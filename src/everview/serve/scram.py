@@ -19,8 +19,7 @@ from binascii import Error
 from dataclasses import dataclass
 from typing import Final
 
-from everview.errors import WrongType
-from everview.serve.postgres.messages import ProtocolViolation
+from everview.errors import EverviewError, WrongType
 
 MECHANISM: Final = "SCRAM-SHA-256"
 ITERATIONS: Final = 4096
@@ -29,6 +28,10 @@ _FORBIDDEN: Final = (
     stringprep.in_table_c5, stringprep.in_table_c6, stringprep.in_table_c7, stringprep.in_table_c8,
     stringprep.in_table_c9,
 )  # fmt: skip
+
+
+class ScramError(EverviewError):
+    """A message of a proof that is none."""
 
 
 def _hashed(key: bytes, text: bytes) -> bytes:
@@ -106,11 +109,11 @@ class ScramExchange:
         text = _text(client)
         parts = text.split(",", 2)
         if len(parts) != 3 or parts[0] not in ("n", "y") or parts[1]:
-            raise ProtocolViolation("malformed SCRAM message")
+            raise ScramError("malformed SCRAM message")
         self._header = f"{parts[0]},,"
         fields = _fields(parts[2])
         if "m" in fields or not fields.get("r", "").isprintable() or not fields.get("r"):
-            raise ProtocolViolation("malformed SCRAM message")
+            raise ScramError("malformed SCRAM message")
         self._nonce = fields["r"] + secrets.token_urlsafe(18)
         salt = b64encode(self.verifier.salt).decode()
         challenge = f"r={self._nonce},s={salt},i={self.verifier.iterations}"
@@ -124,11 +127,11 @@ class ScramExchange:
         fields = _fields(rest)
         header = b64encode(self._header.encode()).decode()
         if not marked or fields.get("r") != self._nonce or fields.get("c") != header:
-            raise ProtocolViolation("malformed SCRAM message")
+            raise ScramError("malformed SCRAM message")
         try:
             raw = b64decode(proof, validate=True)
         except Error:
-            raise ProtocolViolation("malformed SCRAM message") from None
+            raise ScramError("malformed SCRAM message") from None
         said = f"{self._said},{rest}".encode()
         if not self.verifier.proves(said, raw):
             return None
@@ -139,7 +142,7 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ProtocolViolation("malformed SCRAM message") from None
+        raise ScramError("malformed SCRAM message") from None
 
 
 def _fields(text: str) -> dict[str, str]:

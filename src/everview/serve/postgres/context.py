@@ -1,0 +1,117 @@
+"""A client's place on the server: its session, its settings, its stream, and the task that it waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from everview.errors import EverviewError, StatementCancelled
+from everview.serve.postgres import messages as m
+from everview.serve.postgres.execution import RunOutcome, SqlStatement, run
+from everview.serve.postgres.states import ClientError
+from everview.serve.postgres.system_catalog import SystemCatalog
+from everview.types import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from everview.database.catalog import Catalog
+    from everview.scalars.expressions import Literal
+    from everview.serve.owner import Owner
+    from everview.serve.postgres.results import SubscribedRows
+    from everview.serve.postgres.settings import SessionSettings
+    from everview.serve.postgres.wire import Wire
+    from everview.serve.sessions import ClientSession
+    from everview.serve.tasks import Task
+
+T = TypeVar("T")
+log = logging.getLogger("everview.serve.postgres")
+
+
+@dataclass(eq=False)
+class PgContext:
+    """What every part of a conversation shares."""
+
+    owner: Owner
+    session: ClientSession
+    wire: Wire
+    settings: SessionSettings
+    database: str
+    user: str
+    process: int
+    text: str = ""  # in which errors have their places
+    stream: SubscribedRows | None = None  # the last subscription
+    _task: Task[Any] | Future[Any] | None = field(default=None)
+    _system: SystemCatalog | None = field(default=None)
+
+    # -- work
+
+    async def wait(self, task: Task[T] | Future[T]) -> T:
+        """The result of a task of the owner; see `cancel`."""
+        self._task = task
+        try:
+            return await asyncio.wrap_future(task)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if task.cancelled() and (current is None or not current.cancelling()):
+                raise StatementCancelled("the statement was cancelled", hint="nothing of it counts") from None
+            raise
+        except EverviewError:
+            raise
+        except Exception as error:
+            log.exception("a statement has failed inside", exc_info=error)
+            raise ClientError("internal error", "XX000", hint="the server's log says more") from None
+        finally:
+            self._task = None
+
+    async def answer(self, statement: SqlStatement, values: Sequence[Literal]) -> RunOutcome:
+        """Run a statement: on a snapshot if it reads only and its transaction has changed nothing."""
+        most = self.owner.limits.rows
+        method = self.session.read if statement.reads and not self.changing else self.session.write
+        return await self.wait(
+            method(lambda db: run(db, statement, values, self.system_of, most), seconds=self.settings.seconds)
+        )
+
+    def cancel(self) -> None:
+        """Stop what runs now, as another connection asks."""
+        task, stream = self._task, self.stream
+        if task is not None:
+            stop = getattr(task, "stop", task.cancel)
+            stop()
+        if stream is not None:
+            stream.cancel()
+
+    @property
+    def changing(self) -> bool:
+        """Whether the transaction of the session has changed something."""
+        return self.session.parked is not None or self.owner.holds(self.session)
+
+    # -- definitions
+
+    @property
+    def catalog(self) -> Catalog:
+        """The definitions of the last epoch."""
+        return self.owner.snapshot.catalog
+
+    def view_schema(self, view: str) -> Schema:
+        """The columns of a materialized view."""
+        catalog = self.catalog
+        return catalog.views[catalog.find_materialized(view)].schema
+
+    def system_of(self, catalog: Catalog) -> SystemCatalog:
+        """The system catalog, kept for as long as the definitions and the settings stay."""
+        settings = self.settings.all()
+        known = self._system
+        if known is None or known.catalog is not catalog or known.settings != settings:
+            known = SystemCatalog(catalog, self.database, self.user, self.process, settings, self.settings.set)
+            self._system = known
+        return known
+
+    # -- what is said
+
+    def notice(self, text: str, state: str) -> None:
+        """Warn the client."""
+        self.wire.put(m.report(b"N", (("S", "WARNING"), ("V", "WARNING"), ("C", state), ("M", text))))

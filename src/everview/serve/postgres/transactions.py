@@ -1,0 +1,134 @@
+"""The transaction of a connection: begun by the client or by several statements in one message, and its savepoints.
+
+All that a transaction changes counts as one tick. After an error nothing of it counts, and everything but its end, or a
+way back to a savepoint, is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from everview.database.parked import ParkedChanges, park, resume
+from everview.database.snapshots import core_of
+from everview.errors import EverviewError
+from everview.serve.postgres.portals import KeptByName, PreparedText, require_room
+from everview.serve.postgres.states import IN_FAILED_TRANSACTION, ClientError
+
+if TYPE_CHECKING:
+    from everview.database import Database
+    from everview.serve.postgres.context import PgContext
+
+
+class PgTransaction:
+    """Whether a connection is in a transaction, and what becomes of it."""
+
+    def __init__(self, context: PgContext, kept: KeptByName) -> None:
+        self._context, self._kept = context, kept
+        self.in_block = False  # between BEGIN and its end
+        self._implicit = False  # in a transaction of several statements that nobody began
+        self._failed = False
+        self._savepoints: list[tuple[str, ParkedChanges | None]] = []
+
+    @property
+    def status(self) -> bytes:
+        """The letter by which clients are told."""
+        return b"I" if not self.in_block else b"E" if self._failed else b"T"
+
+    def require_not_failed(self, prepared: PreparedText) -> None:
+        """Refuse a statement in a transaction that has failed, unless it ends that."""
+        if self.in_block and not self._context.session.in_transaction:
+            self._failed = True
+        if self._failed and not prepared.ends_failure and not prepared.empty:
+            raise ClientError(
+                "current transaction is aborted, commands ignored until end of transaction block",
+                IN_FAILED_TRANSACTION,
+                hint="ROLLBACK it",
+            )
+
+    async def fail(self) -> None:
+        """Take note of an error: nothing that the transaction has changed counts."""
+        self._failed = self.in_block
+        if self._context.session.in_transaction:
+            await self._roll_back()
+        self._implicit = False
+
+    async def turn(self, kind: str) -> str:
+        """Begin or end a transaction; the tag."""
+        if kind == "BEGIN":
+            if self.in_block:
+                self._context.notice("there is already a transaction in progress", "25001")
+            self.in_block = self._context.session.in_transaction = True
+            return "BEGIN"
+        if not self.in_block:
+            self._context.notice("there is no transaction in progress", "25P01")
+            return kind
+        failed, self.in_block, self._failed = self._failed, False, False
+        self._savepoints = []
+        self._kept.close_portals()
+        if kind == "ROLLBACK" or failed:
+            await self._roll_back()
+            return "ROLLBACK"
+        await self._commit()
+        return "COMMIT"
+
+    async def turn_savepoint(self, kind: str, name: str) -> str:
+        """Note what a transaction has changed so far, or go back to it; the tag."""
+        if not self.in_block:
+            said = "ROLLBACK TO SAVEPOINT" if kind == "ROLLBACK" else "SAVEPOINT"
+            raise ClientError(f"{said} can only be used in transaction blocks", "25P01", hint="write BEGIN first")
+        if kind == "SAVEPOINT":
+            require_room(self._savepoints)
+            self._savepoints.append((name, await self._changes_so_far()))
+            return "SAVEPOINT"
+        place = next((i for i in reversed(range(len(self._savepoints))) if self._savepoints[i][0] == name), None)
+        if place is None:
+            raise ClientError(f'savepoint "{name}" does not exist', "3B001")
+        if kind == "RELEASE":
+            del self._savepoints[place:]
+            return "RELEASE"
+        del self._savepoints[place + 1 :]
+        await self._roll_back()
+        session = self._context.session
+        self._failed, session.in_transaction = False, True
+        session.parked = self._savepoints[place][1]
+        return "ROLLBACK"
+
+    async def _changes_so_far(self) -> ParkedChanges | None:
+        session = self._context.session
+        if session.parked is not None or not self._context.changing:
+            return session.parked
+        return await self._context.wait(session.write(_saved))
+
+    def begin_implicit(self) -> None:
+        """Let the statements up to `end_implicit` count as one tick."""
+        if not self.in_block and not self._implicit:
+            self._implicit = self._context.session.in_transaction = True
+
+    async def end_implicit(self) -> None:
+        """Let what nobody began count, if there is any."""
+        if self._implicit:
+            self._implicit = False
+            await self._commit()
+
+    async def _commit(self) -> None:
+        context = self._context
+        if context.changing:
+            await context.wait(context.session.run("COMMIT", dialect="spark"))
+        context.session.in_transaction = False
+
+    async def _roll_back(self) -> None:
+        context = self._context
+        if context.session.in_transaction and context.changing:
+            try:
+                await context.wait(context.session.run("ROLLBACK", dialect="spark"))
+            except EverviewError:  # it is over already, as after a conflict
+                context.session.parked = None
+        context.session.in_transaction = False
+
+
+def _saved(database: Database) -> ParkedChanges:
+    """The changes of the open transaction, which goes on."""
+    core = core_of(database)
+    changes = park(core)
+    resume(core, changes)
+    return changes

@@ -60,7 +60,7 @@ class CircuitView(AsFrames):
     def first(self, limit: int) -> Batch:
         """The first rows in the order of the trace, at most so many different ones, without reading the others."""
         whole, all_of_it = np.empty((0, self.schema.width + 1), np.int64), np.ones((1, 1), np.int64)
-        for trace in self._runtime.state.of(self._node) if self._node is not None else ():
+        for trace in self._runtime.state.of(self.node) if self.node is not None else ():
             rows = trace.before.first_rows(all_of_it, 0, 0, limit)
             whole = merge(whole, arrange(rows, np.arange(self.schema.width)))
         return Batch(self.schema, whole[:limit], self._runtime.dictionary)

@@ -42,13 +42,16 @@ class Ahead:
         if len(strands.lines) < 2:
             return code
         statuses: Matrix = np.zeros((threads, machine.STATUS), np.int64)
+        memory = registers, ledgers, staged, counts, status
+        whole = machine.frame_of(code.instructions, code.constants, *memory)
         done: list[int] = []  # instructions
 
         def work(thread: int, strand: int) -> bool:
-            lines, numbers = strands.lines[strand], strands.numbers[strand]
-            memory = registers, ledgers, staged, counts, statuses[thread]
+            lines, numbers, frame = strands.lines[strand], strands.numbers[strand], whole.copy()
+            assert memory, "a thread that works keeps what it works on"
+            frame[machine.CODE] = lines.ctypes.data, len(lines)
+            frame[machine.STATE, 0] = statuses[thread].ctypes.data
             try:
-                frame = machine.frame_of(lines, code.constants, *memory)
                 reached = RUN.direct(frame.ctypes.data, 0)
             except OverflowError:  # which is found again in turn
                 return False

@@ -46,9 +46,8 @@ class Ahead:
         whole = machine.frame_of(code.instructions, code.constants, *memory)
         done: list[int] = []  # instructions
 
-        def work(thread: int, strand: int) -> bool:
+        def work(thread: int, strand: int, _kept: object = memory) -> bool:
             lines, numbers, frame = strands.lines[strand], strands.numbers[strand], whole.copy()
-            assert memory, "a thread that works keeps what it works on"
             frame[machine.CODE] = lines.ctypes.data, len(lines)
             frame[machine.STATE, 0] = statuses[thread].ctypes.data
             try:

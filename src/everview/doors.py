@@ -39,6 +39,7 @@ R = TypeVar("R")
 C = TypeVar("C", bound=type)
 
 _TEXTS: Final = (str, bytes, bytearray)
+_NAMES: Final = {str}
 _LISTS: Final = (collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable, list, tuple)
 
 
@@ -53,7 +54,7 @@ class Check:
     by_name: bool = False  # whether it takes anything under names: what a change of tables is, at every tick
 
     def lets_in(self, value: Any) -> bool:
-        if type(value) in self.known or (self.by_name and type(value) is dict and {*map(type, value)} == {str}):
+        if type(value) in self.known or (self.by_name and type(value) is dict and {*map(type, value)} == _NAMES):
             return True
         if not fits(value, self.hint):
             return False
@@ -66,15 +67,24 @@ def door(function: Callable[P, R], error: type[EverviewError] = WrongType) -> Ca
     """The function as a door: it first checks its arguments against its annotations."""
     checks: list[Check] = []
     starred: list[Check] = []  # of a parameter *names, which takes all further arguments
+    by_count: dict[int, list[Check]] = {}  # the checks of calls with so many arguments, none of them named
     ready = False
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         nonlocal ready
+        given = len(args)
+        if not kwargs and given in by_count:
+            for check in by_count[given]:
+                value = args[check.place]
+                if type(value) not in check.known and not check.lets_in(value):
+                    raise _refusal(error, function, check, value)
+            return function(*args)  # pyright: ignore[reportCallIssue], Python itself says what is missing
         if not ready:  # only now every name of an annotation is known
             checks[:], starred[:] = _checks(function)
             ready = True
-        given = len(args)
+        if not starred:
+            by_count[given] = [check for check in checks if check.place < given]
         for check in checks:
             if check.place < given:
                 value = args[check.place]

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import os
 from threading import RLock
-from typing import Any
+from typing import Any, Final
 from weakref import WeakSet
 
 from everview.errors import ForkedProcess
 
-_forks = [0]  # between the first process and this one
+FORKS: Final = [0]  # the number of them, for those who ask at every tick
 
 
 _locks: WeakSet[ProcessLock] = WeakSet()
 
 
 def _forked() -> None:
-    _forks[0] += 1
+    FORKS[0] += 1
     for lock in _locks:  # the thread that held one may not be here, and who comes is to be refused, not to wait
         lock.renew()
 
@@ -33,12 +33,12 @@ os.register_at_fork(after_in_child=_forked)
 
 def forks() -> int:
     """The number of forks between the first process and this one."""
-    return _forks[0]
+    return FORKS[0]
 
 
 def require_same(made: int, what: str) -> None:
     """Refuse an object that was made before a fork; ``made`` is the number of `forks` at that time."""
-    if made != _forks[0]:
+    if made != FORKS[0]:
         raise ForkedProcess(
             f"{what} was opened by another process, of which this one is a fork",
             hint="connect after the fork, in the process that uses it; or start processes by spawn",

@@ -49,7 +49,7 @@ def summed(table: Counter[Row], changes: list[tuple[Row, int]]) -> Counter[Row]:
 def admitted(changes: list[tuple[Row, int]], held: Batches, key: int, rule: int) -> bool:
     delta = matrix(changes)
     out = np.empty((len(delta), 3), np.int64)
-    count = int(admit(out, delta, WORDS, held.table, key, rule))
+    count = int(admit(out, delta, WORDS, held.table.ctypes.data, len(held.table), key, rule))
     arranged = arrange(delta, WORDS)
     assert out[: count if count >= 0 else ~count].tolist() == arranged.tolist()
     return count >= 0

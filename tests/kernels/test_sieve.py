@@ -71,10 +71,11 @@ def test_a_sieve_says_no_to_most_keys_that_are_not_there() -> None:
     spine.append(everything)
     table = spine.table.copy()
     table[0, SIEVE] = made.ctypes.data
+    where = table.ctypes.data, len(table)
     out = np.empty((20_000, 2), np.int64)
-    assert admit(out[:1_000], np.column_stack([known, -ones])[:1_000], np.arange(1), table, 1, KEYED) == 1_000
+    assert admit(out[:1_000], np.column_stack([known, -ones])[:1_000], np.arange(1), *where, 1, KEYED) == 1_000
     passed = [
-        admit(out[:1], np.array([[number, 1]]), np.arange(1), table, 1, KEYED) < 0
+        admit(out[:1], np.array([[number, 1]]), np.arange(1), *where, 1, KEYED) < 0
         for number in unknown[:2_000].tolist()
     ]
     assert sum(passed) < 60

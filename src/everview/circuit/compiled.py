@@ -32,11 +32,9 @@ class Code:
     tasks: tuple[Task | None, ...]  # one for each instruction; None for a sink's
     interning: tuple[tuple[WordProgram, int], ...] = ()  # programs with interned constants, and where those are
     _bound: list[tuple[Dictionary, tuple[int, int]]] = field(default_factory=list)  # to what they were bound last
-    memory: tuple[Matrix, Words] = field(init=False)  # both, as machine code takes them
     end: int = field(init=False)  # the number of instructions
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "memory", (self.instructions, self.constants))
         object.__setattr__(self, "end", len(self.tasks))
 
     def bind(self, dictionary: Dictionary) -> None:

@@ -28,6 +28,7 @@ from everview.codes.atoms import any_part, microseconds, since_midnight
 from everview.codes.coerce import INTEGER_BITS, Unfit, coerce
 from everview.codes.dictionary import Dictionary
 from everview.errors import EverviewError
+from everview.kernels.jit import cause_of, made_of
 from everview.types import BIGINT, COMPOSITE, NULL_WORD, Decimal, Field, ScalarType, Schema, Type
 from everview.types.words import Matrix
 
@@ -46,7 +47,6 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _LOW: Final = 2**64 - 1
 _LOW_BITS: Final = 2**63 - 1
 _INFINITY, _NAN = 0x7FF0 << 48, 0x7FF8 << 48  # the bits of these floats
-_INTEGERS: Final = {int}
 _MANY: Final = 64  # rows; from here on NumPy transposes columns faster than Python interleaves them
 
 
@@ -138,22 +138,28 @@ def packed_rows(
     return _interleaved(words, rows)
 
 
-def whole_pairs(columns: int, pairs: Sequence[tuple[Any, Any]]) -> Matrix | None:
-    """The delta matrix of pairs (row, weight) of `is_whole`; None if one has another type. Raises one of `MISTAKES`.
+@cache
+def whole_pairs(schema: Schema) -> Callable[[list[Any]], Matrix | None] | None:
+    """How to read pairs (row, weight) of `is_whole`: the delta matrix, or None if one is not of tuples and integers.
 
-    Appending row after row takes half of the time that columns take, whose values would have to be put side by side.
+    None if this interpreter's values cannot be read, or the schema has other columns.
     """
-    words: list[Any] = []
-    for row, weight in pairs:
-        if type(row) is not tuple or len(row) != columns:
-            return None
-        words += row
-        words.append(weight)
-    if {*map(type, words)} != _INTEGERS:
+    if not is_whole(schema):
         return None
-    delta = np.empty((len(pairs), columns + 1), np.int64)
-    struct.pack_into(f"{len(words)}q", delta.data, 0, *words)
-    return delta
+    from everview.kernels.pairs import INT, READS, TUPLE, read_pairs  # which other programs do without
+
+    if not READS:
+        return None
+    kernel, width = made_of(read_pairs), len(schema.fields) + 1
+
+    def read(pairs: list[Any]) -> Matrix | None:
+        delta: Matrix = np.empty((len(pairs), width), np.int64)
+        try:
+            return delta if kernel.direct(delta, id(pairs), TUPLE, INT) else None
+        except SystemError as error:
+            raise cause_of(error) from None
+
+    return read
 
 
 def _interleaved(words: Sequence[Sequence[int]], rows: int) -> Matrix:

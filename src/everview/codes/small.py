@@ -24,7 +24,15 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import decode, encode_weighted
 from everview.codes.frames import as_arrow
 from everview.codes.ingest import ingest, ingest_weighted, split_weights
-from everview.codes.packing import MISTAKES, all_of, is_whole, packed_row, packed_rows, packers, whole_pairs
+from everview.codes.packing import (
+    MISTAKES,
+    all_of,
+    is_whole,
+    packed_row,
+    packed_rows,
+    packers,
+    whole_pairs,
+)
 from everview.codes.rows import to_rows
 from everview.codes.structured import array_rows
 from everview.codes.tables import table_rows
@@ -49,6 +57,9 @@ def encode_pairs(schema: Schema, data: Any, dictionary: Dictionary) -> Words:
     """A delta matrix from pairs (row, weight), or whatever else `ingest_weighted` takes."""
     if type(data) is list:
         rows = len(data)
+        read = whole_pairs(schema) if rows else None
+        if read is not None and (delta := read(data)) is not None:
+            return delta
         if rows == 1:
             delta = _packed_pair(schema, data[0], dictionary)
         else:
@@ -83,13 +94,14 @@ def decode_rows(schema: Schema, words: Words, dictionary: Dictionary) -> list[tu
 
 def decode_pairs(schema: Schema, delta: Words, dictionary: Dictionary) -> Iterator[tuple[tuple[Any, ...], int]]:
     """The rows of a delta matrix as Python values, each with its weight."""
-    prepared = unpackers(schema) if 0 < len(delta) * len(schema.fields) <= _FEW else ()
+    few = 0 < len(delta) * len(schema.fields) <= _FEW
+    if few and is_whole(schema):
+        *words, weights = delta.T.tolist()
+        return zip(zip(*words, strict=True), weights, strict=True)
+    prepared = unpackers(schema) if few else ()
     if not prepared:
         return zip(to_rows(schema, decode(schema, delta[:, :-1], dictionary)), delta[:, -1].tolist(), strict=True)
     columns: list[list[int]] = delta.T.tolist()
-    if is_whole(schema):
-        weights = columns.pop()
-        return zip(zip(*columns, strict=True), weights, strict=True)
     return zip(zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True), columns[-1], strict=True)
 
 
@@ -98,8 +110,6 @@ def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> W
     if not all_of(tuple, pairs):
         return None
     try:
-        if is_whole(schema) and (delta := whole_pairs(len(schema.fields), pairs)) is not None:
-            return delta
         rows, weights = zip(*pairs, strict=True)
     except MISTAKES:  # such as a pair that is none
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from everview.blocks import Busy
 from everview.errors import StoreError
-from everview.process import forks, require_same
+from everview.process import FORKS, forks, require_same
 from everview.runtimes.embedded import Embedded
 from everview.views import Turns
 
@@ -52,7 +52,7 @@ class Access:
         """Finish, with the lock held, what an exception has cut short, and wait for other threads' transactions."""
         if self.unfinished is not None:
             self.finish()
-        if self._made != forks():
+        if self._made != FORKS[0]:
             self.require_same_process()
         if self._run.ending is not None:
             self._run.recover()
@@ -66,7 +66,7 @@ class Access:
         if self.read_only:
             raise StoreError("the database is open to read only", hint="connect without read_only to change it")
         under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
-        if not under_way and not self.turns.gates and self._made == forks():
+        if not under_way and not self.turns.gates and self._made == FORKS[0]:
             return  # as is nearly always so
         self.ready()
         while self.open is None and self.turns.waited():

@@ -24,7 +24,7 @@ from everview.database.definitions import Build, TableDefinition, ViewDefinition
 from everview.errors import DefinitionError, EverviewError, TransactionError
 from everview.later import Later
 from everview.plan.catalog import StoredFunction
-from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless, is_companion
+from everview.plan.timed import CLOCK, CLOCK_SCHEMA, check_timeless, is_companion, tells_time
 from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
@@ -59,6 +59,11 @@ class Definitions:
             name: KeptTable.of(run.program, name, table, run.dictionary) for name, table in catalog.keys.items()
         }
         self.carried = Carried(run, catalog, self.relations)
+        free = [
+            table for table in catalog.tables.values() if not (table.carries or table.fed or tells_time(table.name))
+        ]
+        self.free = {table.name: (table, self.relations[table.name]) for table in free}  # for everyone to change
+        self.edits = bool(catalog.guards or catalog.watermarked or catalog.shown)  # what users see of a tick
         run.judge = judge_of(catalog) if catalog.guards else None
 
     @contextmanager

@@ -283,6 +283,9 @@ class OpenTransaction:
     def _table(self, name: str) -> tuple[TableDefinition, KeptTable]:
         if not self.ticks or self.inner:
             self._require_open()
+        free = self._database.definitions.free.get(name)
+        if free is not None:
+            return free
         definition = self._database.definitions.catalog.tables.get(name)
         if definition is None:
             definition = self._misnamed(name)

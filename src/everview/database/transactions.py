@@ -203,29 +203,35 @@ class Transactions:
     def _counted(self, tx: OpenTransaction, outputs: Mapping[str, Batch]) -> None:
         """Note all that follows from a tick that has happened. Repeating the call is harmless."""
         core = self._core
-        if core.run.judge is not None:
-            guards = core.definitions.catalog.guards
-            outputs = {name: change for name, change in outputs.items() if name not in guards}
-        if core.definitions.catalog.watermarked:
-            outputs = {name: change for name, change in outputs.items() if not is_companion(name)}
-        moments = self._with_moments()
+        definitions, (views, moments) = core.definitions, self._known
+        if definitions.edits:
+            outputs = self._without_companions(outputs)
+        if views is not core.run.views:
+            moments = self._with_moments()
         if moments:
             outputs = {name: as_changes(change) if name in moments else change for name, change in outputs.items()}
-        if core.definitions.carried.views:
-            core.definitions.carried.note(outputs)
+        if definitions.carried.views:
+            definitions.carried.note(outputs)
         if core.telling.listeners:
             core.telling.listeners.note(core.run.epoch, outputs)
-        shown = core.definitions.catalog.shown
+        shown = definitions.catalog.shown if definitions.edits else None
         tx.changes = {shown.get(name, name): change for name, change in outputs.items()} if shown else dict(outputs)
         if self._access.tentative is not None:
             self._access.tentative.counts = True
         tx.counts = True
 
+    def _without_companions(self, outputs: Mapping[str, Batch]) -> Mapping[str, Batch]:
+        """The changes without those of views that nobody is shown: of constraints and watermarks."""
+        catalog = self._core.definitions.catalog
+        outputs = {name: change for name, change in outputs.items() if name not in catalog.guards}
+        if not catalog.watermarked:
+            return outputs
+        return {name: change for name, change in outputs.items() if not is_companion(name)}
+
     def _with_moments(self) -> frozenset[str]:
         """The views with timestamps, whose changes are shown as SQL does."""
         views = self._core.run.views
-        if self._known[0] is not views:
-            self._known = views, frozenset(name for name, view in views.items() if has_moments(view.schema))
+        self._known = views, frozenset(name for name, view in views.items() if has_moments(view.schema))
         return self._known[1]
 
 

@@ -7,10 +7,11 @@ key. These are recognised here. Whatever else is asked, the caller looks at clos
 from __future__ import annotations
 
 import numpy as np
+from numba import carray  # pyright: ignore[reportPrivateImportUsage]
 
 from everview.kernels.gallop import past
 from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, words
-from everview.kernels.rows import batch, compare, unowned
+from everview.kernels.rows import LINE, as_pointer, batch, compare, unowned
 from everview.kernels.sieve import is_sifted, sift, starts_in
 from everview.kernels.sort import arrange_into
 
@@ -91,14 +92,15 @@ def _plain(out, n, table, key, rule):
     return _plain_bag(out, n, present) if rule == BAG else _plain_keys(out, n, present, key)
 
 
-@kernel(i64, rows_out, rows, words, rows, i64, i64)
-def admit(out, delta, columns, table, key, rule):
+@kernel(i64, rows_out, rows, words, i64, i64, i64, i64)
+def admit(out, delta, columns, address, lines, key, rule):
     """Arrange a delta on ``columns`` into ``out``; returns the number of rows n, or ~n if they are to be looked at.
 
-    ``table`` has the batches of what is held, in the same columns; ``key`` is the number of words of the key.
+    At an address, in so many lines, is the table of the batches of what is held, in the same columns; ``key`` is the
+    number of words of the key.
     """
     n = arrange_into(out, delta, columns)
-    return n if _plain(unowned(out), n, unowned(table), key, rule) else ~n
+    return n if _plain(unowned(out), n, carray(as_pointer(address), (lines, LINE)), key, rule) else ~n
 
 
 @kernel(boolean, rows, rows, i64, i64)

@@ -34,7 +34,7 @@ class Ahead:
 
     def __init__(self) -> None:
         self._strands: dict[int, tuple[Code, Strands, Code]] = {}  # by the identity of the code; and all but strands
-        self._beside: WorkBeside | None = None
+        self.beside: WorkBeside | None = None  # what may still be at work
 
     def run(self, code: Code, registers: Matrix, ledgers: Words, staged: Words, counts: Matrix, status: Words) -> Code:
         """Run the strands of some code; the code that is left to be run in turn."""
@@ -42,13 +42,16 @@ class Ahead:
         if len(strands.lines) < 2:
             return code
         statuses: Matrix = np.zeros((threads, machine.STATUS), np.int64)
+        memory = registers, ledgers, staged, counts, status
+        whole = machine.frame_of(code.instructions, code.constants, *memory)
         done: list[int] = []  # instructions
 
-        def work(thread: int, strand: int) -> bool:
-            lines, numbers = strands.lines[strand], strands.numbers[strand]
-            memory = registers, ledgers, staged, counts, statuses[thread]
+        def work(thread: int, strand: int, _kept: object = memory) -> bool:
+            lines, numbers, frame = strands.lines[strand], strands.numbers[strand], whole.copy()
+            frame[machine.CODE] = lines.ctypes.data, len(lines)
+            frame[machine.STATE, 0] = statuses[thread].ctypes.data
             try:
-                reached = RUN.direct(lines, code.constants, *memory, 0)
+                reached = RUN.direct(frame.ctypes.data, 0)
             except OverflowError:  # which is found again in turn
                 return False
             except SystemError as error:
@@ -56,8 +59,8 @@ class Ahead:
             done.extend(numbers[:reached])
             return reached == len(numbers)
 
-        self._beside = WorkBeside(strands.followers, strands.waits_for)
-        self._beside.run(threads, work)
+        self.beside = WorkBeside(strands.followers, strands.waits_for)
+        self.beside.run(threads, work)
         status[machine.SUSPECT] |= int(statuses[:, machine.SUSPECT].any())
         return rest if len(rest.tasks) + len(done) == len(code.tasks) else code_without(code, {*done})
 
@@ -71,16 +74,16 @@ class Ahead:
                 full[number].past.tend()
                 return True
 
-            self._beside = WorkBeside([()] * len(full), [0] * len(full))
-            self._beside.run(allowed(), work)
+            self.beside = WorkBeside([()] * len(full), [0] * len(full))
+            self.beside.run(allowed(), work)
         for trace in traces:
             trace.past.tend()
 
     def settle(self) -> None:
         """Wait for what an exception may have left at work, before anything else touches registers or traces."""
-        if self._beside is not None:
-            self._beside.settle()
-            self._beside = None
+        if self.beside is not None:
+            self.beside.settle()
+            self.beside = None
 
     def _strands_of(self, code: Code) -> tuple[Code, Strands, Code]:
         known = self._strands.get(id(code))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from everview.codes.dictionary import Located
 from everview.errors import EverviewError
 from everview.kernels import fixpoint, levels, machine, registers
 from everview.kernels.jit import cause_of, made_of
+from everview.kernels.registers import taken
 from everview.operators.form import Reason
 from everview.operators.operator import Context, Moment
-from everview.runtimes.ahead import Ahead, is_large
+from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
@@ -35,8 +36,10 @@ Reads = Callable[[list[dict[int, Matrix]]], Everywhere]  # of what has arrived
 Appends = Mapping[int, Matrix]  # rows by the node whose trace gets them
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
-RUN, PUBLISH, PLACE, TAKEN = map(made_of, (machine.run, machine.publish, registers.place, registers.taken))
+RUN, PUBLISH, PLACE, COPY_OUT = map(made_of, (machine.run, machine.publish, registers.place, machine.copy_out))
+FEW = 1 << 10  # rows that are copied rather than taken
 NO_APPENDS: Appends = {}
+NO_CODE = Code(np.empty((0, machine.INSTRUCTION), np.int64), np.empty(0, np.int64), ())
 MOST_GIVEN = 1 << 12  # rows that a scope is given, for its rounds to be one call
 MOST_ROWS = 1 << 15  # and rows that are appended in it
 MOST_ROUNDS = 1 << 12
@@ -63,6 +66,15 @@ class Patience:
 
 FOR_TICKS = Patience(machine.run, machine.publish)
 FOR_LOOPS = Patience(fixpoint.run, fixpoint.publish)
+
+
+class Piece(NamedTuple):
+    """The code of some stages, their sinks, and the frame that the code runs in, by its address."""
+
+    code: Code
+    sinks: tuple[int, ...]
+    frame: Words
+    address: int
 
 
 class Ledgers:
@@ -129,7 +141,7 @@ class CompiledScope:
     def _step(self, at: int, context: Context) -> None:
         task = self.code.tasks[at]
         assert task is not None and task.step is not None, "only operators without traces are Python's"
-        deltas = [registers.taken(self.inside, node) for node in task.inputs]
+        deltas = [taken(self.inside, node) for node in task.inputs]
         registers.dropped(self.inside, task.at)
         registers.given(self.inside, task.at, np.ascontiguousarray(task.step(deltas, (), context).out))
 
@@ -172,7 +184,9 @@ class Compiled:
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._ahead = Ahead()
-        self._codes: dict[tuple[int, int], tuple[Code, tuple[int, ...]]] = {}
+        self._pieces: dict[tuple[int, int], Piece] = {}  # by their first and last stage
+        self._frame = self._framed(NO_CODE)  # to publish: all but the code
+        self._address: int = self._frame.ctypes.data
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
@@ -189,27 +203,37 @@ class Compiled:
 
         ``reads`` makes the reads of whole traces, which only steps in Python ask for.
         """
-        self._ahead.settle()
+        if self._ahead.beside is not None:
+            self._ahead.settle()
         self._used = True
-        known, (cells,), placed = self._codes.get((first, last)), shards, self._placed
-        code, sinks = self._code(first, last) if known is None else known
+        (cells,), placed, rows = shards, self._placed, 0
+        code, sinks, _, address = self._pieces.get((first, last)) or self._piece(first, last)
         for node, matrix in cells.items():
-            if node not in placed and matrix.shape[0]:
+            count = matrix.shape[0]
+            if count and node not in placed:
                 self._place(node, matrix)
+            rows += count
         if code.interning:
             code.bind(self.context.dictionary)
         if self._by_value:
             self._locate()
-        if not self.timed and is_large(sum(map(len, placed.values()))):
-            code = self._ahead.run(code, *self._memory)
-        try:
-            pc = self._call_timed(code, 0) if self.timed else RUN.direct(*code.memory, *self._memory, 0)
-        except (SystemError, OverflowError) as error:
-            pc = self._failed(error, code, shards, reads)
+        if self.timed or rows >= MANY_ROWS:
+            code, pc = self._run_slowly(code, rows, shards, reads)
+        else:
+            try:
+                pc = RUN.direct(address, 0)
+            except (SystemError, OverflowError) as error:
+                pc = self._failed(error, code, shards, reads)
         appends = NO_APPENDS if pc == code.end else self._in_turns(code, pc, shards, reads)
         self.fetch(cells, sinks)
         self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
         return appends
+
+    def _run_slowly(self, code: Code, rows: int, shards: list[dict[int, Matrix]], reads: Reads) -> tuple[Code, int]:
+        """Run code line by line, or many rows on threads; the code that was run in turn, and where that ended."""
+        if not self.timed and is_large(rows):
+            code = self._ahead.run(code, *self._memory)
+        return code, self._go_on(code, 0, shards, reads)
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
         """Run a recursive scope to its fixed point; False if that is Python's: cells then hold its imports."""
@@ -224,10 +248,16 @@ class Compiled:
         lines = self._registers
         try:
             for node in nodes:
-                if lines.item(node, registers.ROWS) and node not in cells:
-                    cells[node] = self._placed[node] = TAKEN.direct(lines, node)
+                rows = lines.item(node, registers.ROWS)
+                if rows and node not in cells:
+                    cells[node] = self._placed[node] = self._copied(node, rows) if rows <= FEW else taken(lines, node)
         except SystemError as error:
             raise cause_of(error) from None
+
+    def _copied(self, node: int, rows: int) -> Matrix:
+        out: Matrix = np.empty((rows, self._registers.item(node, registers.COLUMNS)), np.int64)
+        COPY_OUT.direct(out, self._address, node)
+        return out
 
     def _locate(self) -> None:
         """Let compiled code read the dictionary as it is now."""
@@ -254,8 +284,9 @@ class Compiled:
 
     def _go_on(self, code: Code, pc: int, shards: list[dict[int, Matrix]], reads: Reads) -> int:
         """Run instructions until one is Python's."""
+        frame = self._framed(code)
         try:
-            return self._call_timed(code, pc) if self.timed else RUN.direct(*code.memory, *self._memory, pc)
+            return self._call_timed(code, pc) if self.timed else machine.run(frame.ctypes.data, pc)
         except (SystemError, OverflowError) as error:
             return self._failed(error, code, shards, reads)
 
@@ -283,7 +314,8 @@ class Compiled:
         """Run instructions one by one, each with its time."""
         while pc < len(code.instructions):
             start = perf_counter()
-            reached = machine.run(code.instructions[: pc + 1], code.constants, *self._memory, pc)
+            one = machine.frame_of(code.instructions[: pc + 1], code.constants, *self._memory)
+            reached = machine.run(one.ctypes.data, pc)
             if reached == pc:
                 return pc
             node = self._node(code, pc)
@@ -357,14 +389,15 @@ class Compiled:
             return
         for number in np.flatnonzero(self._staged).tolist():
             trace = self._ledgers.traces[number]
-            trace.push(registers.taken(self._registers, int(self._staged[number]) - 1))
+            trace.push(taken(self._registers, int(self._staged[number]) - 1))
         for scope in self._scopes.values():
             scope.absorb()
         self.abandon()
 
     def publish(self) -> None:
         """Let the changes that wait here be past. It may be repeated."""
-        self._ahead.settle()
+        if self._ahead.beside is not None:
+            self._ahead.settle()
         if self._tending:
             self._tend()
         if not self._used:
@@ -372,7 +405,7 @@ class Compiled:
         full = False
         for scope in self._scopes.values():
             full |= fixpoint.publish(scope.ledgers.addresses, scope.opens)
-        full |= PUBLISH.direct(self._ledgers.addresses, self._staged, self._registers)
+        full |= PUBLISH.direct(self._address)
         if full:
             self._tend()
         self._end()
@@ -390,7 +423,8 @@ class Compiled:
 
     def _end(self) -> None:
         self._placed.clear()
-        self._status.fill(0)
+        if self.suspect or self._status.item(machine.SUSPECT):
+            self._status.fill(0)
         self._used = False
 
     def _tend(self) -> None:
@@ -400,16 +434,18 @@ class Compiled:
             self._ahead.tend(ledgers.traces)
         self._tending = False
 
-    def _code(self, first: int, last: int) -> tuple[Code, tuple[int, ...]]:
-        """The code of a piece, and its sinks."""
-        known = self._codes.get((first, last))
-        if known is None:
-            program = self.program
-            code = compiled(program, first, last, self._ledgers.number, orders=self._orders)
-            nodes = [node for stage in program.stages[first : last + 1] for node in stage.nodes]
-            sinks = tuple(node for node in nodes if isinstance(program.circuit[node], Sink))
-            known = self._codes[first, last] = code, sinks
-        return known
+    def _piece(self, first: int, last: int) -> Piece:
+        """Some stages as code."""
+        program = self.program
+        code = compiled(program, first, last, self._ledgers.number, orders=self._orders)
+        nodes = [node for stage in program.stages[first : last + 1] for node in stage.nodes]
+        sinks = tuple(node for node in nodes if isinstance(program.circuit[node], Sink))
+        frame = self._framed(code)
+        piece = self._pieces[first, last] = Piece(code, sinks, frame, frame.ctypes.data)
+        return piece
+
+    def _framed(self, code: Code) -> Words:
+        return machine.frame_of(code.instructions, code.constants, *self._memory)
 
 
 def _registers(count: int) -> Matrix:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from everview.codes.dictionary import Mark
 from everview.doors import inside
 from everview.errors import NegativeWeight
 from everview.operators.operator import Context
-from everview.process import forks, require_same
+from everview.process import FORKS, forks, require_same
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells, Loops, StagePlace, exchange
 from everview.runtimes.state import ProgramState
@@ -105,6 +106,9 @@ class Epochs:
             for sink in self._sinks.values()
         }
         self._shown = [(node_id, sink.name, layouts[sink.name].schema) for node_id, sink in self._sinks.items()]
+        (first, last), *others = program.pieces
+        alone = not others and not program.stages[first].moves and not program.loops[last]
+        self._only = (first, last) if alone else None  # the only piece of a program without loops
 
     # -- the open epoch
 
@@ -132,6 +136,9 @@ class Epochs:
     @inside
     def run(self, cells: Cells, place: StagePlace | None = None) -> None:
         """Fill the cells of all streams from those of the sources, here or where stages have their place."""
+        if place is None and self._only is not None:
+            self._place.run(*self._only, cells)
+            return
         program, place = self.program, self._place if place is None else place
         loops: Loops | None = None
         for first, last in program.pieces:
@@ -161,18 +168,19 @@ class Epochs:
         return found
 
     @inside
-    def publish(self, done: Callable[[], None] = nothing) -> None:
+    def publish(self, done: Callable[..., None] = nothing, *given: Any) -> None:
         """Let the open epoch count, in memory; ``done`` is called then, and again if an exception cuts it short."""
-        self.ending = ending = partial(self._published, self.epoch + 1, done)
-        if self._made != forks():
+        epoch = self.epoch + 1
+        self.ending = partial(self._published, epoch, done, *given)
+        if self._made != FORKS[0]:
             self.recover()  # which refuses a forked process
-        ending()
+        self._published(epoch, done, *given)
         self.ending = None
 
-    def _published(self, epoch: int, done: Callable[[], None]) -> None:
+    def _published(self, epoch: int, done: Callable[..., None], *given: Any) -> None:
         self.state.close()
         self.epoch = epoch
-        done()
+        done(*given)
 
     @inside
     def abandon(self, mark: Mark) -> None:

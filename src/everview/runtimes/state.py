@@ -71,10 +71,6 @@ class ProgramState:
         """A trace without the open epoch, for a reader that is done when the epoch is."""
         return self.traces[(), node][shard].momentary
 
-    def table(self, shard: int, node: int) -> Matrix:
-        """The addresses of the batches of `before`, for a kernel that is called at once."""
-        return self.traces[(), node][shard].past.table
-
     def reading(self, shard: int, path: Path, node: int) -> TimedView:
         """A trace of a child: the closed epochs, and what the open one has appended at earlier iterations."""
         trace = self.traces[path, node][shard]

@@ -87,6 +87,7 @@ class Spine:
         self.most = ANY_SIZE  # rows of a batch that is still merged with smaller ones here, and not elsewhere
         self.ledger: Words = levels.new_ledger(columns, None if order is None else order.words)
         self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, LINE)
+        self._address: int = self._lines.ctypes.data
         self._stand = Stand([])
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
         self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
@@ -126,10 +127,15 @@ class Spine:
     @property
     def table(self) -> Matrix:
         """A line for each batch, for compiled code that looks up keys and is done before anything is appended."""
+        return self._lines[: self.located[1]]
+
+    @property
+    def located(self) -> tuple[int, int]:
+        """The address of the `table`, and the number of its lines."""
         self._asked = True
         if self._shown[0] is not self._stand or self._shown[1] is not self.besides:
             self._follow()
-        return self._lines[: self.ledger.item(levels.ALL)]
+        return self._address, self.ledger.item(levels.ALL)
 
     @property
     def batches(self) -> tuple[Matrix, ...]:

@@ -176,19 +176,17 @@ class KeptTable:
 
         ``words`` are the words of a given row, in the order of the trace.
         """
-        resolver = self.resolver
-        table = state.table(shard, resolver.trace)
-        if pending.shape[0]:
-            table = with_batch(table, pending)
+        resolver, spine = self.resolver, state.traces[(), self.resolver.trace][shard].past
         rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
-        if rows.shape[0] >= LARGE:
+        if rows.shape[0] >= LARGE or pending.shape[0]:
+            table = with_batch(spine.table, pending) if pending.shape[0] else spine.table
             out = self._arranged(rows, words)
             count = len(out) if is_plain(out, table, resolver.key, rule) else ~len(out)
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
             rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
             try:
-                count = ADMIT.direct(out, rows, words, table, resolver.key, rule)
+                count = ADMIT.direct(out, rows, words, *spine.located, resolver.key, rule)
             except OverflowError as error:
                 raise self._overflow(error) from None
             except SystemError as error:

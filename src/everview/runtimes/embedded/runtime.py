@@ -21,7 +21,7 @@ from everview.codes.dictionary import Dictionary, Mark
 from everview.doors import doors, inside
 from everview.errors import EverviewError, StoreError
 from everview.operators.operator import Context
-from everview.process import forks, require_same
+from everview.process import FORKS, require_same
 from everview.runtimes.embedded.arriving import Arriving
 from everview.runtimes.embedded.durable import NOTHING, Durable, Note, check_plan, restore
 from everview.runtimes.embedded.hydrate import hydrate
@@ -260,7 +260,7 @@ class Embedded(Epochs):
         soon as it counts, and perhaps once more, if an exception cuts it short. `judge`, if there is one, may refuse
         the tick by what it changes in views.
         """
-        if self.ending is not None or self._refusal is not None or self._made != forks():
+        if self.ending is not None or self._refusal is not None or self._made != FORKS[0]:
             self._require_open()
         if self._every:
             self._save_in_time()
@@ -270,7 +270,7 @@ class Embedded(Epochs):
             if self.judge is not None:
                 self.judge(outputs)
             if self.durable is None and not offsets:
-                self.publish(partial(done, outputs))
+                self.publish(done, outputs)
             else:
                 self._publish(mark, offsets, partial(done, outputs))
         except BaseException:

@@ -32,7 +32,7 @@ def _gathered(frames: Mapping[str, DataFrame]) -> Answers:
     from pyspark.sql import functions as f
 
     answers: dict[str, Counter[str]] = {name: Counter() for name in frames}
-    with _interpreted(next(iter(frames.values())).sparkSession):
+    with interpreted(next(iter(frames.values())).sparkSession):
         rows = [_as_text(frame).select(f.lit(name).alias("view"), "row") for name, frame in frames.items()]
         for first in range(0, len(rows), TOGETHER):
             for view, row in reduce(lambda a, b: a.unionAll(b), rows[first : first + TOGETHER]).collect():
@@ -52,7 +52,7 @@ FEW_ROWS = {
 
 
 @contextmanager
-def _interpreted(spark: SparkSession) -> Iterator[None]:
+def interpreted(spark: SparkSession) -> Iterator[None]:
     """Let Spark interpret queries in a block."""
     before = {name: spark.conf.get(name) for name in FEW_ROWS}
     for name, value in FEW_ROWS.items():

@@ -7,6 +7,7 @@ DataFrame that is made of such frames is read by one call into Java, which gives
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyspark.sql.types as st
@@ -171,6 +172,28 @@ def call_site(analyzed: Any, path: Path) -> str:
             if not any(java in place for java in _NOT_PYTHON):
                 return f"in {context.fragment()}, called from {place}"
     return ""
+
+
+# -- what a DataFrame is made of
+
+_CHOOSING: Final = frozenset(("Sample", "GlobalLimit", "LocalLimit", "Offset", "Deduplicate"))  # among rows that tie
+
+
+@dataclass(frozen=True, slots=True)
+class StandingIn:
+    """What a DataFrame is made of: the relations that its frames stand for, and whether it has one answer."""
+
+    relations: tuple[str, ...]
+    repeatable: bool
+
+
+def standing_in(frame: DataFrame) -> StandingIn:
+    """The relations that a DataFrame reads, whether or not it can be read into a plan."""
+    analyzed = analyzed_plan(frame)
+    nodes = [*parsed(analyzed.toJSON()).walk()]
+    names = (str(node.fields["identifier"]["name"]) for node in nodes if node.kind == "SubqueryAlias")
+    read = tuple(dict.fromkeys(name.removeprefix(MARK) for name in names if name.startswith(MARK)))
+    return StandingIn(read, bool(analyzed.deterministic()) and _CHOOSING.isdisjoint(node.kind for node in nodes))
 
 
 # -- the same DataFrame over other rows

@@ -151,16 +151,13 @@ def _analyzed_message(spark: SparkSession, relation: Any) -> Any:
 
 def rows_of_constant(spark: SparkSession, leaf: Any, most: int) -> pa.Table | None:
     """The rows of a relation that a plan of Connect brings along; None if there are more than ``most``."""
-    java = _analysing(spark)
-    rows = leaf.data()
+    rows, schema = leaf.data(), leaf.schema()
     if rows.size() > most:
         return None
-    arrow = getattr(java.jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$")
-    made = getattr(arrow, "MODULE$").toBatchWithSchemaIterator(
-        rows.iterator(), leaf.schema(), most, 0, str(spark.conf.get("spark.sql.session.timeZone")), False, False
-    )
-    empty = getattr(arrow, "MODULE$").createEmptyArrowBatch(
-        leaf.schema(), str(spark.conf.get("spark.sql.session.timeZone")), False, False
-    )
-    batch = made.next() if made.hasNext() else empty
+    arrow = getattr(_analysing(spark).jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$")
+    converters, zone = getattr(arrow, "MODULE$"), str(spark.conf.get("spark.sql.session.timeZone"))
+    if not rows.size():
+        batch = converters.createEmptyArrowBatch(schema, zone, False, False)
+    else:
+        batch = converters.toBatchWithSchemaIterator(rows.iterator(), schema, most, 0, zone, False, False).next()
     return pa.ipc.open_stream(bytes(batch)).read_all()

@@ -49,6 +49,7 @@ SCENARIOS = (
     "spark_pipeline",
     "first_load",
     "pipeline_life",
+    "nightly",
 )
 ON_REQUEST = ("native",)  # beside programs that not every machine can build
 PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems

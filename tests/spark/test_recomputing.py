@@ -85,6 +85,9 @@ def test_a_view_that_spark_recomputes_is_a_view(
         assert rows(p.view("again")) == Counter([("a",), ("b",)])
         p.define("late", p.frame("by_key").select("k"))
         assert rows(p.view("late")) == Counter([("a",), ("b",), ("c",)])
+        p.rename("again", "anew")
+        p.refresh(t=spark.createDataFrame([(5, "c", 7.0)], COLUMNS))
+        assert rows(p.view("anew")) == Counter([("a",), ("b",), ("c",)])
         assert p.verify().raise_if_different()
 
 

@@ -214,7 +214,9 @@ class Queries:
         self._forget([name])
         self._circuit.sink_again(replace(sink, name=new), self._circuit.stream(sink.input))
         if view is not None:
-            self._views[new] = replace(view, named=replace(view.named, name=new), statement=None)
+            again = None if view.recomputed is None else replace(view.recomputed, name=new)
+            named = replace(view.named, name=new)
+            self._views[new] = replace(view, named=named, statement=None, recomputed=again)
             if view.stream is not None:
                 self._streams[new] = view.stream
 

@@ -38,11 +38,7 @@ class RecomputedView:
     reads: tuple[str, ...]
     arbitrary: bool  # whether Spark may answer otherwise when it is asked again
     why: str
-
-    @property
-    def source(self) -> str:
-        """The name of the source that has its rows; another one for other columns."""
-        return f"recomputed({self.name}, {blake2b(str(self.schema).encode(), digest_size=2).hexdigest()})"
+    source: str  # that has its rows
 
     def __str__(self) -> str:
         return f"{self.name} is computed in full by Spark after every epoch: {self.why}"
@@ -61,7 +57,9 @@ def recomputed_view(name: str, frame: DataFrame, error: EverviewError) -> Recomp
     found = standing_in(frame)
     if not found.relations:
         raise PipelineError(f"view {name} reads no source and no view", hint="begin with p.frame(name)")
-    return RecomputedView(name, frame, schema_of(frame), found.relations, not found.repeatable, error.message)
+    schema = schema_of(frame)
+    source = f"recomputed({name}, {blake2b(str(schema).encode(), digest_size=2).hexdigest()})"  # by columns, too
+    return RecomputedView(name, frame, schema, found.relations, not found.repeatable, error.message, source)
 
 
 def levels(views: Sequence[RecomputedView], reach: Callable[[str], Sequence[str]]) -> list[list[RecomputedView]]:

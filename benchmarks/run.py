@@ -49,6 +49,7 @@ SCENARIOS = (
     "spark_pipeline",
     "first_load",
     "pipeline_life",
+    "nightly",
 )
 ON_REQUEST = ("native", "serve")  # beside programs that not every machine can build, or a server of PostgreSQL
 PEERED = ("join_group_by", "recursion", "multiway", "tpch")  # measured beside other systems

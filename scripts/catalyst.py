@@ -55,6 +55,11 @@ The page is made by `scripts/catalyst.py --write`.
   `dropDuplicates` of some columns, `first`, `collect_list`), the view chooses by value, so that it does not depend on
   the order of arrival; `verify` then asks the oracle in place of Spark.
 - `verify` computes all other views by Spark: the same DataFrame, over the rows that the sources hold.
+- A DataFrame that cannot be read is refused. `p.define(…, otherwise="recompute")` lets Spark compute it in full after
+  every epoch; the difference to before is the view's change, in an epoch of its own. `explain`, `progress` and a logged
+  warning say so.
+- On a [session of Spark Connect](../how-to/run-on-a-cluster.md#on-spark-connect), DataFrames are read from their
+  messages, by a JVM beside the program.
 - Functions of yours (`F.udf`, with and without Arrow, `F.pandas_udf`, `F.arrow_udf`, their iterator forms, grouped
   aggregates, and what `spark.udf.register` made known) are called for the rows that change, as Spark's workers call
   them, with Spark's conversions of NULL and of results. They must be deterministic: one that is declared otherwise is

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All tests, in two lanes beside each other: those on Spark, whose one session waits for a JVM much of the time; and
-# the checks, all other tests and pages, and what starts a session of its own: tests on a cluster, those with Delta Lake,
+# the checks, all other tests and pages, and what starts a session of its own: tests on a cluster, on Spark Connect, with Delta Lake,
 # and pages.
 # What the Spark lane has to say comes when the other one is done. Delta Lake is not made for the pinned PySpark yet:
 # its tests have the one that it is made for.
@@ -21,8 +21,9 @@ trap 'exit 130' INT TERM
 
 # shellcheck disable=SC2086
 make --no-print-directory check &&
-    "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not delta" --doctest-glob='*.md' tests src $pages &&
+    "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not connect and not delta" --doctest-glob='*.md' tests src $pages &&
     "${pytest[@]}" -m cluster tests/spark/test_cluster.py &&
+    "${pytest[@]}" -m connect tests/spark/test_connect.py &&
     PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta &&
     "${pytest[@]}" --doctest-glob='*.md' $spark_pages
 others=$?

@@ -45,7 +45,7 @@ def standalone(scratch: Path) -> Generator[Standalone]:
     with ExitStack() as processes:
         log = scratch / "master.log"
         _started(processes, log, "master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = _said(log, r"Starting Spark master at (spark://\S+)")
+        master = said(log, r"Starting Spark master at (spark://\S+)")
         workers = tuple(
             _started(
                 *(processes, scratch / f"worker-{number}.log", "worker.Worker", "--host", "127.0.0.1"),
@@ -54,7 +54,7 @@ def standalone(scratch: Path) -> Generator[Standalone]:
             for number in range(2)
         )
         for number in range(2):
-            _said(scratch / f"worker-{number}.log", r"(Successfully registered) with master")
+            said(scratch / f"worker-{number}.log", r"(Successfully registered) with master")
         yield Standalone(master, workers)
 
 
@@ -118,7 +118,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _said(log: Path, pattern: str) -> str:
+def said(log: Path, pattern: str) -> str:
     """What a process has written, once it has."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:

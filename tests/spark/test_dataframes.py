@@ -13,7 +13,7 @@ import pytest
 from documented import run_page
 from everview.errors import DataFrameError, EverviewError, PipelineError
 from everview.spark import Pipeline
-from spark.frames import by_pipeline, by_spark
+from spark.frames import by_pipeline, by_spark, interpreted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -252,4 +252,5 @@ def test_what_is_no_definition(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_guide(spark: SparkSession, tmp_path: Path) -> None:
-    run_page("how-to/dataframes.md", spark=spark, checkpoint=tmp_path)
+    with interpreted(spark):
+        run_page("how-to/dataframes.md", spark=spark, checkpoint=tmp_path / "state", out=tmp_path / "report")

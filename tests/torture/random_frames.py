@@ -17,6 +17,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 
 from everview.errors import EverviewError
@@ -196,11 +199,78 @@ class RandomPrograms:
     def filled(self, frame: DataFrame) -> DataFrame:
         return frame.fillna(0).dropna(subset=self.some(frame))
 
+    def called(self, frame: DataFrame) -> DataFrame:
+        """A column by a function of the user's: plain, with Arrow, or of pandas' series.
+
+        Workers get the functions by their code, because they need not have this module.
+        """
+        from pyspark.sql import functions as F
+
+        def doubled(numbers: pd.Series) -> pd.Series:
+            return numbers * 2
+
+        def shouted(texts: pa.Array) -> pa.Array:
+            return pc.utf8_upper(texts)
+
+        number, text = self.number(frame).cast("double"), self.text(frame)
+        made = (
+            F.udf(lambda value: None if value is None else value + 1, "double")(number),
+            F.udf(lambda value: None if value is None else len(value), "int", useArrow=True)(text),
+            F.pandas_udf(doubled, "double")(number),
+            F.arrow_udf(shouted, "string")(text),
+            F.udf(lambda value, times: [value] * times, "array<string>")(text, F.lit(2)),
+        )
+        return frame.select(*self.some(frame, 3), self.chance.choice(made).alias("made"))
+
+    def pivoted(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        frame = _comparable(frame)
+        texts = self.columns(frame, "text")
+        by = texts[0] if texts else self.some(frame)[0]
+        values: list[Any] = [*NAMES[:3]] if texts else [1, 2]
+        made = self.chance.choice((F.sum(self.number(frame)), F.count(F.lit(1)), F.max(self.text(frame))))
+        return frame.groupBy(*self.some(frame)).pivot(by, values).agg(made)
+
+    def nested(self, frame: DataFrame) -> DataFrame:
+        """Columns of nested types, and what is taken out of them again."""
+        from pyspark.sql import functions as F
+
+        number, text = self.number(frame).cast("double"), self.text(frame)
+        rows = F.struct(number.alias("x"), F.struct(text.alias("y"), F.lit(1).alias("z")).alias("in"))
+        several = F.array(number, F.lit(2.0), F.lit(None))
+        keyed = F.create_map(F.lit("a"), number, F.lit("b"), F.lit(0.5))
+        made = (
+            rows,
+            rows.getField("in").getField("y"),
+            F.transform(several, lambda x: x + 1),
+            F.filter(several, lambda x: x > 1),
+            F.aggregate(F.array(F.lit(1.0), F.coalesce(number, F.lit(0.0))), F.lit(0.0), lambda a, x: a + x),
+            F.map_values(F.transform_values(keyed, lambda k, v: v * 2)),
+            keyed.getItem("a"),
+            F.arrays_zip(several.alias("one"), F.array(text).alias("two")),
+            F.sort_array(F.array_compact(several)),
+            rows.withField("x", F.lit(0)),
+        )
+        return frame.select(*self.some(frame, 3), *self.chance.sample(made, 2))
+
+    def unpivoted(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        numbers = self.columns(frame, "number")[:2]
+        if not numbers:
+            return frame
+        kept = [name for name in self.some(frame, 2) if name not in numbers]
+        return frame.select(*kept, *(F.col(n).cast("double").alias(n) for n in numbers)).unpivot(
+            kept, numbers, "what", "how_much"
+        )
+
 
 STEPS = (
     *(RandomPrograms.filtered, RandomPrograms.projected, RandomPrograms.joined, RandomPrograms.grouped),
     *(RandomPrograms.windowed, RandomPrograms.different, RandomPrograms.united, RandomPrograms.first_rows),
     *(RandomPrograms.exploded, RandomPrograms.filled, RandomPrograms.projected, RandomPrograms.joined),
+    *(RandomPrograms.called, RandomPrograms.pivoted, RandomPrograms.nested, RandomPrograms.unpivoted),
 )
 
 

@@ -33,6 +33,7 @@ class BoundSource:
     keep: bool
     files: MadeFrame | None = None  # what the frame was made of
     watermark: Watermark | None = None
+    recomputed: bool = False  # whether its rows are those of a view that Spark recomputes
 
     def now(self, *, again: bool) -> DataFrame:
         """The frame over the present files; `again` makes a given frame list its folders anew."""
@@ -67,6 +68,7 @@ class BoundSources:
         schema: Schema | str | None,
         keep: bool,
         files: MadeFrame | None = None,
+        recomputed: bool = False,
         **style: Any,
     ) -> Stream:
         """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes.
@@ -91,7 +93,7 @@ class BoundSources:
             raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
         if not keep and spec.keyed:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
-        self.by_name[name] = BoundSource(spec, frame, keep, files)
+        self.by_name[name] = BoundSource(spec, frame, keep, files, recomputed=recomputed)
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
 
     def bind_clock(self, spark: SparkSession) -> None:
@@ -185,8 +187,8 @@ def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _is_due(name: str, bound: BoundSource, read: Collection[str], fed: Collection[str], again: bool) -> bool:
-    if is_watermark(name):
-        return False  # it moves with the rows of its source
+    if is_watermark(name) or bound.recomputed:
+        return False  # it moves with the rows of others
     if name == CLOCK:
         return name not in fed  # once it was told a time, it does not go back to the present by itself
     return name not in read or (again and bound.again and name not in fed)

@@ -16,12 +16,13 @@ an expression of Spark's own, so it runs in the JVM, on batches and on streams.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
 from everview.spark.envelope import from_envelope
+from everview.spark.jvm import own_plan
 from everview.spark.shaping import (
     BEFORES,
     DELETES,
@@ -107,10 +108,10 @@ def _has_file_times(frame: DataFrame) -> bool:
     """
     if "_metadata" in frame.columns:
         return False  # a column of the user's
-    plan: Any = getattr(frame, "_jdf", None)
+    plan = own_plan(frame)
     if plan is None:
         return _resolves(frame)
-    hidden = plan.queryExecution().analyzed().metadataOutput()
+    hidden = plan.metadataOutput()
     columns = [hidden.apply(place) for place in range(hidden.size())]
     types = [str(each.dataType().catalogString()) for each in columns if each.name() == "_metadata"]
     return len(types) == 1 and "file_modification_time" in types[0] and _resolves(frame)

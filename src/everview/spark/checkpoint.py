@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from everview.errors import CorruptState, SourceError
 from everview.spark.folders import local_path
+from everview.spark.jvm import own_java
 from everview.spark.position import HEAD, Position, query_of
 
 if TYPE_CHECKING:
@@ -219,8 +220,8 @@ def _exists_for(spark: SparkSession) -> Callable[[str], bool]:
         local = local_path(url)
         if local is not None:
             return local.exists()
-        jvm: Any = getattr(spark, "_jvm")  # noqa: B009 - no public way leads to a filesystem
-        path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(url))
-        return bool(path.getFileSystem(getattr(spark, "_jsc").hadoopConfiguration()).exists(path))  # noqa: B009
+        java = own_java(spark, "a stream of files in an object store")
+        path = java.jvm.org.apache.hadoop.fs.Path(java.jvm.java.net.URI(url))
+        return bool(path.getFileSystem(java.hadoop).exists(path))
 
     return exists

@@ -7,11 +7,12 @@ DataFrame that is made of such frames is read by one call into Java, which gives
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyspark.sql.types as st
+import pyarrow as pa
 
-from everview.errors import DataFrameError, PipelineError
+from everview.errors import DataFrameError
 from everview.frontends.catalyst import (
     MARK,
     MOST_CONSTANTS,
@@ -24,8 +25,10 @@ from everview.frontends.catalyst import (
     questions,
 )
 from everview.plan.catalog import Readable
+from everview.spark.connect import standing_rows, substituted_message
 from everview.spark.function_commands import known_function
-from everview.spark.spark_types import spark_type
+from everview.spark.jvm import analyzed_plan, is_connect, java_of, own_java, rows_of_constant
+from everview.spark.spark_types import struct_of
 from everview.types import Schema
 
 if TYPE_CHECKING:
@@ -43,9 +46,12 @@ def standing_frame(spark: SparkSession, name: str, schema: Schema) -> DataFrame:
 
     It has no rows: an action on it, or on what is made of it, raises.
     """
-    fields = st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in schema])
-    rows = spark.sparkContext.parallelize([name], 1).map(_no_rows)
-    made = spark.createDataFrame(rows, fields, verifySchema=False)
+    fields = struct_of(schema)
+    if is_connect(spark):
+        made = standing_rows(spark, name, fields, _no_rows)
+    else:
+        rows = spark.sparkContext.parallelize([name], 1).map(_no_rows)
+        made = spark.createDataFrame(rows, fields, verifySchema=False)
     return made.alias(f"{MARK}{name}").alias(name)
 
 
@@ -76,15 +82,6 @@ def read_frame(frame: DataFrame, catalog: Readable) -> ReadFrame:
         if site:
             error.tell(site)
         raise
-
-
-def analyzed_plan(frame: Any) -> Any:
-    """The analysed plan of a DataFrame, in Java."""
-    java = getattr(frame, "_jdf", None)
-    if java is None:
-        what = f"{type(frame).__module__}.{type(frame).__name__} is no DataFrame that can be read"
-        raise PipelineError(what, hint="give a DataFrame of a classic session, made of p.frame")
-    return java.queryExecution().analyzed()
 
 
 def _shown(analyzed: Any) -> str:
@@ -127,6 +124,9 @@ def _text(value: Any) -> str:
 
 def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
     """The rows of a relation that is part of a definition, and one more than there may be."""
+    if is_connect(spark):
+        table = rows_of_constant(spark, leaf, MOST_CONSTANTS)
+        return [()] * (MOST_CONSTANTS + 1) if table is None else _tuples(table)
     frame = frame_of_plan(spark, leaf).limit(MOST_CONSTANTS + 1)
     from pyspark.errors import PySparkException
 
@@ -135,6 +135,10 @@ def _rows(spark: SparkSession, leaf: Any) -> list[tuple[Any, ...]]:
     except PySparkException as error:
         hint = "make it a source: p.source(name, frame), and write p.frame(name) in its place"
         raise DataFrameError(f"the rows of a constant cannot be read: {error}", hint=hint) from error
+    return _tuples(table)
+
+
+def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
     columns = [column.to_pylist() for column in table.columns]
     return list(zip(*columns, strict=True)) if columns else []
 
@@ -173,11 +177,35 @@ def call_site(analyzed: Any, path: Path) -> str:
     return ""
 
 
+# -- what a DataFrame is made of
+
+_CHOOSING: Final = frozenset(("Sample", "GlobalLimit", "LocalLimit", "Offset", "Deduplicate"))  # among rows that tie
+
+
+@dataclass(frozen=True, slots=True)
+class StandingIn:
+    """What a DataFrame is made of: the relations that its frames stand for, and whether it has one answer."""
+
+    relations: tuple[str, ...]
+    repeatable: bool
+
+
+def standing_in(frame: DataFrame) -> StandingIn:
+    """The relations that a DataFrame reads, whether or not it can be read into a plan."""
+    analyzed = analyzed_plan(frame)
+    nodes = [*parsed(analyzed.toJSON()).walk()]
+    names = (str(node.fields["identifier"]["name"]) for node in nodes if node.kind == "SubqueryAlias")
+    read = tuple(dict.fromkeys(name.removeprefix(MARK) for name in names if name.startswith(MARK)))
+    return StandingIn(read, bool(analyzed.deterministic()) and _CHOOSING.isdisjoint(node.kind for node in nodes))
+
+
 # -- the same DataFrame over other rows
 
 
 def substituted(frame: DataFrame, relation: Callable[[str], DataFrame]) -> DataFrame:
     """The DataFrame with real rows in place of standing frames, for Spark to compute."""
+    if is_connect(frame):
+        return substituted_message(frame, relation)
     return with_rows(frame, lambda node: _standing_for(node, relation))
 
 
@@ -193,9 +221,9 @@ def with_rows(frame: DataFrame, rows: Callable[[Any], DataFrame | None]) -> Data
     from pyspark.java_gateway import ensure_callback_server_started
 
     spark = frame.sparkSession
-    gateway = getattr(spark.sparkContext, "_gateway")  # noqa: B009
-    ensure_callback_server_started(gateway)
-    rule = _Substitution(gateway.jvm, rows)
+    java = own_java(spark, "putting other rows in a DataFrame")
+    ensure_callback_server_started(java.gateway)
+    rule = _Substitution(java.jvm, rows)
     return frame_of_plan(spark, analyzed_plan(frame).transformUpWithSubqueries(rule))
 
 
@@ -203,9 +231,8 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """The DataFrame of a plan in Java."""
     from pyspark.sql import DataFrame
 
-    session: Any = spark
-    jvm = session._jvm
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), spark)
+    java = java_of(spark)
+    return DataFrame(java.jvm.org.apache.spark.sql.classic.Dataset.ofRows(java.session, plan), spark)
 
 
 class _Substitution:

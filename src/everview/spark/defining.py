@@ -22,6 +22,7 @@ from everview.spark.fluent import AtSparkPipeline
 from everview.spark.lateness import Lateness, bind_watermark
 from everview.spark.parts import PipelineParts
 from everview.spark.paths import PathOptions, framed
+from everview.spark.recomputing import Otherwise
 from everview.spark.rules import define_rules
 from everview.spark.sinks import sink_of
 from everview.types import Schema
@@ -130,17 +131,29 @@ class PipelineDefining(PipelineParts):
         return self._queries.readable().find(name)
 
     @in_our_words()
-    def define(self, name: str, frame: DataFrame, *, replace: bool = False) -> None:
+    def define(self, name: str, frame: DataFrame, *, replace: bool = False, otherwise: Otherwise | None = None) -> None:
         """Define a view by a DataFrame over frames of `frame`, with Spark's own methods and functions.
 
         The DataFrame is read as Spark has analysed it: types, casts and the session's time zone are Spark's. What
         cannot be read raises, with the expression, the line that wrote it, and what to write instead. With ``replace``
         the view takes the place of the one of its name.
-        """
-        with self._defining():
-            self._definitions.frame(name, frame, replace=replace)
 
-    def materialized_view(self, function: Any = None, *, name: str | None = None, replace: bool = False) -> Any:
+        ``otherwise="recompute"`` lets Spark compute a DataFrame that cannot be read, in full after every epoch; what
+        differs from before is the view's change, in an epoch of its own. `explain` and progress name such views.
+        """
+        if otherwise not in (None, "recompute"):
+            raise PipelineError(f"otherwise cannot be {otherwise!r}", hint='leave it out, or write "recompute"')
+        with self._defining():
+            self._definitions.frame(name, frame, replace=replace, otherwise=otherwise)
+
+    def materialized_view(
+        self,
+        function: Any = None,
+        *,
+        name: str | None = None,
+        replace: bool = False,
+        otherwise: Otherwise | None = None,
+    ) -> Any:
         """Define a view by a function that returns a DataFrame; the view has the function's name, or another.
 
         ```python
@@ -151,7 +164,7 @@ class PipelineDefining(PipelineParts):
         """
 
         def decorated(made: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
-            self.define(made.__name__ if name is None else name, made(), replace=replace)
+            self.define(made.__name__ if name is None else name, made(), replace=replace, otherwise=otherwise)
             return made
 
         return decorated if function is None else decorated(function)

@@ -113,6 +113,13 @@ class Delivery:
         except ValueError:
             return -1
 
+    def rows(self, engine: Engine, name: str) -> DataFrame:
+        """A frame of what a view has now, or a source."""
+        if name not in engine.run.views:
+            return read_table(self._spark, self._state, engine, name)
+        whole = self._whole(engine, name)
+        return frame_of(self._spark, whole) if isinstance(whole, pa.Table) else whole
+
     def _whole(self, engine: Engine, view: str) -> pa.Table | DataFrame:
         if engine.rows_of(view) <= FEW:
             return engine.run.view(view).to_arrow()

@@ -23,7 +23,6 @@ from everview.runtimes.spark.epoch_notes import EpochNotes
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
-from everview.spark.bound import BoundSources
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import require_planned
 from everview.spark.combined import arrived, only
@@ -32,6 +31,8 @@ from everview.spark.describe import described
 from everview.spark.lateness import judged
 from everview.spark.position import Position
 from everview.spark.progress import Progress, ProgressLog
+from everview.spark.recomputing import RecomputedView, Recomputing, difference, levels
+from everview.spark.redefining import PipelineDefinitions
 from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
@@ -54,7 +55,7 @@ class PipelineEpochs:
     def __init__(
         self,
         spark: SparkSession,
-        sources: BoundSources,
+        definitions: PipelineDefinitions,
         state: PipelineState,
         delivery: Delivery,
         *,
@@ -62,7 +63,8 @@ class PipelineEpochs:
         bad_rows: str | None,
         keep_epochs: int,
     ) -> None:
-        self._spark, self._sources, self._state, self._delivery = spark, sources, state, delivery
+        self._spark, self._sources, self._queries = spark, definitions.sources, definitions.queries
+        self._state, self._delivery, self._recomputing = state, delivery, Recomputing()
         self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
         self.progress = ProgressLog()
         self._notes = EpochNotes(state.path)
@@ -75,6 +77,7 @@ class PipelineEpochs:
         position = Position.of(query, number, checkpoint, streams)
         if position.is_replay_of(Position.known(engine.offsets)):
             self._delivery.again(engine)
+            self.recompute(engine, number)
             return
         require_planned(self._spark, checkpoint, number, streams)
         if self._sources.follows_clock(engine.offsets):
@@ -82,6 +85,7 @@ class PipelineEpochs:
         frame = arrived(frame)
         arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
         self._run(engine, self._in_time(engine, arrival), position.to_offsets(), number)
+        self.recompute(engine, number)
 
     def files(
         self,
@@ -98,6 +102,32 @@ class PipelineEpochs:
         arriving = [normalized(frame, spec) for frame, spec in zip(frames, specs, strict=True)]
         with engine.committing(edits):
             self._run(engine, self._in_time(engine, Arrival.of(specs, arriving)), offsets, number)
+        self.recompute(engine, number)
+
+    def recompute(self, engine: Engine, batch: int | None) -> None:
+        """Let Spark compute the views that were asked for so, unless no epoch has passed since it did.
+
+        Those that do not read each other share an epoch; where nothing differs, there is none.
+        """
+        views = self._queries.recomputed_views
+        if not engine.epoch or not self._recomputing.due(views, engine.epoch):
+            return
+        for level in levels(views, self._queries.readers):
+            self._recompute(engine, level, batch)
+        self._recomputing.done(views, engine.epoch)
+
+    def _recompute(self, engine: Engine, views: Sequence[RecomputedView], batch: int | None) -> None:
+        found = {v: difference(v, self._delivery.rows(engine, v.name), partial(self._delivery.rows, engine)).persist()
+                 for v in views}  # fmt: skip
+        try:
+            moved = {view: frame for view, frame in found.items() if frame.count()}
+            if moved:
+                specs = self._sources.named([view.source for view in moved])
+                frames = [normalized(frame, spec) for frame, spec in zip(moved.values(), specs, strict=True)]
+                self._run(engine, Arrival.of(specs, frames), {}, batch, tuple(view.name for view in moved))
+        finally:
+            for frame in found.values():
+                frame.unpersist()
 
     def _in_time(self, engine: Engine, arrival: Arrival) -> Arrival:
         """What arrives, with late rows marked and watermarks moved, if sources have any."""
@@ -113,16 +143,28 @@ class PipelineEpochs:
     def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
         """Run one epoch of the batch frames that were not read yet and of the given ones."""
         frames, offsets = self._sources.due(engine.offsets, given, again=again)
-        if not frames:
-            return
+        if frames:
+            self._load(engine, frames, offsets, token)
+        self.recompute(engine, None)
+
+    def _load(
+        self, engine: Engine, frames: Mapping[str, DataFrame], offsets: dict[str, Any], token: str | None
+    ) -> None:
         if token is not None:
             offsets[TOKEN] = token
         specs = self._sources.named([*frames])
         arriving = [normalized(frame, spec) for frame, spec in zip(frames.values(), specs, strict=True)]
         self._run(engine, self._in_time(engine, Arrival.of(specs, arriving)), offsets, None)
 
-    def _run(self, engine: Engine, arrival: Arrival, offsets: Mapping[str, Any], batch: int | None) -> None:
-        """Run steps 1 to 5 of an epoch."""
+    def _run(
+        self,
+        engine: Engine,
+        arrival: Arrival,
+        offsets: Mapping[str, Any],
+        batch: int | None,
+        recomputed: tuple[str, ...] = (),
+    ) -> None:
+        """Run steps 1 to 5 of an epoch; ``recomputed`` are views whose change it is that Spark computed them anew."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
         start, epoch = perf_counter(), engine.epoch + 1
         with described(self._spark, epoch, alone=batch is None) as describe:
@@ -150,7 +192,7 @@ class PipelineEpochs:
             self._delivery.give(engine, ticked.changes)
         done = perf_counter()
         times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
-        self._note(engine, ticked, batch, rows, bad, times | {"total": done - start})
+        self._note(engine, ticked, batch, rows, bad, times | {"total": done - start}, recomputed)
         if engine.epoch % VACUUM_EVERY == 0:
             engine.sweep(self._keep_epochs)
 
@@ -233,9 +275,11 @@ class PipelineEpochs:
         rows: Mapping[str, int],
         bad: int,
         times: Mapping[str, float],
+        recomputed: tuple[str, ...],
     ) -> None:
         del self.progress[:-REMEMBERED]
         where = " then ".join(dict.fromkeys(made.where for made in ticked.decisions))
+        by_spark = [f"Spark has recomputed {', '.join(recomputed)}"] if recomputed else []
         done = Progress(
             epoch=ticked.epoch,
             batch=batch,
@@ -243,10 +287,11 @@ class PipelineEpochs:
             rows_out={name: len(changes) for name, changes in ticked.changes.items()},
             times=times,
             placement=where,
-            reason="; ".join(made.reason for made in ticked.decisions),
+            reason="; ".join((*by_spark, *(made.reason for made in ticked.decisions))),
             state_bytes=engine.state_bytes,
             trace_rows=engine.trace_rows,
             bad_rows=bad,
+            recomputed=recomputed,
         )
         self.progress.append(done)
         self._notes.add(done.to_dict() | {"ended": self.progress.totals.ended})

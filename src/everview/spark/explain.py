@@ -11,6 +11,7 @@ from everview.circuit.program import Program
 from everview.lowering.growth import growth
 from everview.runtimes.spark.engine import Engine
 from everview.spark.progress import Progress
+from everview.spark.recomputing import RecomputedView
 from everview.spark.sinks import SinkSpec
 from everview.spark.spec import SourceSpec
 
@@ -18,7 +19,12 @@ SHOWN = 5  # epochs
 
 
 def explain(
-    engine: Engine, query: Circuit, sources: Sequence[SourceSpec], sinks: Sequence[SinkSpec], done: Sequence[Progress]
+    engine: Engine,
+    query: Circuit,
+    sources: Sequence[SourceSpec],
+    sinks: Sequence[SinkSpec],
+    done: Sequence[Progress],
+    recomputed: Sequence[RecomputedView] = (),
 ) -> str:
     """The text of `Pipeline.explain`."""
     lines = [
@@ -26,6 +32,7 @@ def explain(
         f"{engine.state_bytes:,} bytes stored"
     ]
     lines += ["sources", *(f"  {_source(spec)}" for spec in sources)]
+    lines += ["recomputed", *(f"  {view}" for view in recomputed)] if recomputed else []
     lines += ["sinks", *(f"  {sink}" for sink in sinks)] if sinks else []
     lines += ["query", *(f"  {line}" for line in str(query).splitlines())]
     lines += ["stages", *_stages(engine)]

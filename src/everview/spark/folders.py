@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
+from everview.spark.jvm import own_java
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -111,10 +113,10 @@ class Remote:
     inside = ""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
-        session: Any = spark
-        self._jvm: Any = session._jvm
+        java = own_java(spark, "a sink in an object store")
+        self._jvm: Any = java.jvm
         self._root: Any = self._jvm.org.apache.hadoop.fs.Path(url)
-        self._files: Any = self._root.getFileSystem(session._jsc.hadoopConfiguration())
+        self._files: Any = self._root.getFileSystem(java.hadoop)
         self._base = unquote(urlsplit(str(self._files.makeQualified(self._root).toString())).path)
 
     def names(self) -> list[str]:

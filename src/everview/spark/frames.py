@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from everview.codes.spark_variants import as_spark
+from everview.spark.jvm import is_connect
+from everview.spark.spark_types import struct_of
 from everview.types import DAY, TIME, TIMESTAMP_NTZ, YEAR_MONTH, Field, Schema, Type
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ _READ_AS: Final[dict[Type, pa.DataType]] = {TIME: pa.time64("ns"), TIMESTAMP_NTZ
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The frame of a table: times of day in Spark's nanoseconds, intervals of months and days, and local timestamps."""
     schema = Schema.from_arrow(table.schema)
+    if not table.num_rows and is_connect(spark):  # which asks the rows for their types
+        return spark.createDataFrame([], struct_of(schema))
     frame = spark.createDataFrame(as_spark(_as_spark_reads(table, schema)))
     made = {f.name: _made(f) for f in schema if f.type in _MADE}
     return frame.withColumns(made) if made else frame

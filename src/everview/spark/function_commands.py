@@ -17,6 +17,7 @@ from everview.frontends.catalyst import CatalystNode
 from everview.frontends.catalyst.types import type_of_json
 from everview.operators.digests import OPAQUE, captured, digest_of
 from everview.scalars.functions.user import register_next
+from everview.spark.jvm import java_of
 from everview.spark.user_functions import AGGREGATES, SCALARS, SparkAggregate, SparkFunction
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ def _loaded(function: Any, spark: SparkSession, name: str) -> tuple[Any, bytes]:
     """The Python function that Java holds as bytes, and the bytes."""
     from pyspark.serializers import CloudPickleSerializer
 
-    session: Any = spark
-    jvm = session._jvm
+    jvm = java_of(spark).jvm
     held = function.command()
     command = bytes(held.toArray(jvm.scala.reflect.ClassTag.Byte()) if hasattr(held, "toArray") else held)
     try:

@@ -92,7 +92,7 @@ class PipelineParts(Closing):
         self._state = PipelineState(spark, root, self._definitions, self._delivery, options)
         self._epochs = PipelineEpochs(
             spark,
-            self._sources,
+            self._definitions,
             self._state,
             self._delivery,
             placement=options.placement,
@@ -115,6 +115,8 @@ class PipelineParts(Closing):
             except BaseException:
                 back()
                 raise
+            if self._state.current is not None:
+                self._epochs.recompute(self._state.engine(), None)
 
     def _require_sinks(self, engine: Engine) -> None:
         self._claims.require(self._sinks, engine.epoch)

@@ -19,6 +19,7 @@ import pyspark.sql.types as st
 
 from everview.errors import SourceError
 from everview.spark.folders import local_path
+from everview.spark.jvm import own_java, own_plan
 from everview.spark.kafka import KAFKA, TopicFrame, topic_frame
 from everview.spark.spec import SourceSpec
 from everview.types import Schema, unknown_name
@@ -109,9 +110,9 @@ def modified(spark: SparkSession, url: str) -> int:
     local = local_path(url)
     if local is not None:
         return local.stat().st_mtime_ns // 1_000_000
-    session: Any = spark
-    path = session._jvm.org.apache.hadoop.fs.Path(session._jvm.java.net.URI(url))
-    return int(path.getFileSystem(session._jsc.hadoopConfiguration()).getFileStatus(path).getModificationTime())
+    java = own_java(spark, "following files in an object store")
+    path = java.jvm.org.apache.hadoop.fs.Path(java.jvm.java.net.URI(url))
+    return int(path.getFileSystem(java.hadoop).getFileStatus(path).getModificationTime())
 
 
 MadeFrame: TypeAlias = PathFrame | TopicFrame  # what says how a frame is made
@@ -236,10 +237,7 @@ def relist(frame: DataFrame) -> None:
 
 def hidden_text(frame: DataFrame) -> str | None:
     """The format of a frame's files if text that cannot be read is hidden in rows of NULLs; None if it is not."""
-    plan: Any = getattr(frame, "_jdf", None)
-    if plan is None:
-        return None
-    for leaf in _leaves(plan):
+    for leaf in _leaves(frame):
         kind = leaf.getClass().getSimpleName()
         if kind == "StreamingRelation":
             source = leaf.dataSource()
@@ -257,15 +255,16 @@ def hidden_text(frame: DataFrame) -> str | None:
 
 
 def _files(frame: DataFrame) -> Iterator[Any]:
-    plan: Any = getattr(frame, "_jdf", None)
-    for leaf in () if plan is None else _leaves(plan):
+    for leaf in _leaves(frame):
         if leaf.getClass().getSimpleName() == "LogicalRelation" and _is_files(leaf.relation()):
             yield leaf.relation()
 
 
-def _leaves(plan: Any) -> Iterator[Any]:
-    leaves = plan.queryExecution().analyzed().collectLeaves()
-    return (leaves.apply(place) for place in range(leaves.size()))
+def _leaves(frame: DataFrame) -> Iterator[Any]:
+    plan = own_plan(frame)
+    if plan is not None:
+        leaves = plan.collectLeaves()
+        yield from (leaves.apply(place) for place in range(leaves.size()))
 
 
 def _is_files(relation: Any) -> bool:

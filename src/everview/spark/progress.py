@@ -39,6 +39,7 @@ class Progress:
     state_bytes: int = 0
     trace_rows: int = 0
     bad_rows: int = 0
+    recomputed: tuple[str, ...] = ()  # views that Spark has computed in full
 
     @property
     def changes_in(self) -> int:

@@ -31,6 +31,7 @@ from everview.scalars.expressions import walk as parts
 from everview.scalars.functions.user import registered
 from everview.scalars.session_zone import UTC
 from everview.spark.dataframes import read_frame, substituted
+from everview.spark.recomputing import RecomputedView
 from everview.spark.user_functions import SparkFunction
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, verify_plans
@@ -50,6 +51,7 @@ class WrittenView:
     statement: CreateView | None = None  # as it was written, if that was SQL
     frame: DataFrame | None = None  # of which it was read, if that was a DataFrame
     arbitrary: bool = False  # whether Spark may answer with other rows that are as good
+    recomputed: RecomputedView | None = None  # how Spark computes it after every epoch, if it does
 
     @property
     def plan(self) -> Plan:
@@ -124,12 +126,27 @@ class Queries:
         read = read_frame(frame, tables)
         plan = read.plan if not any(map(is_watermark, self._circuit.sources)) else plain_groups(read.plan)
         view = NamedPlan(name, plan, optimize(plan, None, dict(keys)), tuple(dict.fromkeys(tables.read)))
-        made = WrittenView(view, None, None, frame=frame, arbitrary=read.arbitrary)
-        if replace and name in self:
+        self._put(WrittenView(view, None, None, frame=frame, arbitrary=read.arbitrary), replacing=replace)
+
+    def define_recomputed(self, view: RecomputedView, *, replace: bool) -> None:
+        """Add a view that Spark recomputes, whose rows are those of a source, or put it in place of another."""
+        self.relations()  # the source is among the streams
+        plan = Scan(view.source, view.schema)
+        named = NamedPlan(view.name, plan, plan, view.reads)
+        made = WrittenView(named, None, None, frame=view.frame, arbitrary=view.arbitrary, recomputed=view)
+        self._put(made, replacing=replace)
+
+    def _put(self, made: WrittenView, *, replacing: bool) -> None:
+        if replacing and made.named.name in self:
             self._replace(made)
             return
-        self.check([view])
+        self.check([made.named])
         self._add(made)
+
+    @property
+    def recomputed_views(self) -> list[RecomputedView]:
+        """The views that Spark computes in full after every epoch."""
+        return [view.recomputed for view in self._views.values() if view.recomputed is not None]
 
     def _create(self, statement: CreateView) -> None:
         if statement.if_not_exists and statement.name in self:
@@ -197,7 +214,9 @@ class Queries:
         self._forget([name])
         self._circuit.sink_again(replace(sink, name=new), self._circuit.stream(sink.input))
         if view is not None:
-            self._views[new] = replace(view, named=replace(view.named, name=new), statement=None)
+            again = None if view.recomputed is None else replace(view.recomputed, name=new)
+            named = replace(view.named, name=new)
+            self._views[new] = replace(view, named=named, statement=None, recomputed=again)
             if view.stream is not None:
                 self._streams[new] = view.stream
 
@@ -384,8 +403,8 @@ class Queries:
                 yield from self._whole(self._views[node.relation].plan)
 
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
-        """The rows that Spark computes for a view from the contents of the sources."""
-        if view not in self._views:
+        """The rows that Spark computes for a view from the contents of the sources, and of views that it cannot."""
+        if view in sources:
             return sources[view]
         written = self._views[view]
         if written.frame is not None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from everview.errors import PipelineError
 from everview.runtimes.embedded.history import epoch_at, kept_epoch
-from everview.spark.delivery import FEW, read_table
 from everview.spark.delivery import read as read_view
+from everview.spark.delivery import read_table
 from everview.spark.epochs import TOKEN
 from everview.spark.explain import explain
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import put_together
-from everview.spark.frames import frame_of
 from everview.spark.metrics import metrics
 from everview.spark.parts import PipelineParts
 from everview.spark.verifying import verified
@@ -63,10 +62,8 @@ class PipelineReading(PipelineParts):
             if version is not None and version != self.epoch:
                 return read_view(self.spark, self.path, name, epoch=kept_epoch(self.path, version))
             engine = self._state.engine()
-            view = engine.run.view(name)
-            if engine.rows_of(name) <= FEW:
-                return frame_of(self.spark, view.to_arrow())
-            return read_view(self.spark, self.path, name, epoch=self.epoch)
+            engine.run.view(name)  # or there is none
+            return self._delivery.rows(engine, name)
 
     @in_our_words()
     def trees(self, name: str) -> Any:
@@ -106,7 +103,12 @@ class PipelineReading(PipelineParts):
         """Sources, views, sinks and circuit, the rows that traces hold, and where the last epochs ran and why."""
         with self._lock:
             return explain(
-                self._state.engine(), self._definitions.circuit, self._sources.specs, self._sinks, self.progress
+                self._state.engine(),
+                self._definitions.circuit,
+                [bound.spec for bound in self._sources.by_name.values() if not bound.recomputed],
+                self._sinks,
+                self.progress,
+                self._queries.recomputed_views,
             )
 
     @in_our_words()
@@ -137,4 +139,4 @@ class PipelineReading(PipelineParts):
             return asking(self._state.engine(), self._definitions, view, rows=rows, seconds=seconds).why_not(row)
 
     def _tables(self) -> dict[str, DataFrame]:
-        return {name: self.table(name) for name in self._sources.by_name}
+        return {name: self.table(name) for name, bound in self._sources.by_name.items() if not bound.recomputed}

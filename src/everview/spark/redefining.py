@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
+from everview.errors import EverviewError, PipelineError
 from everview.runtimes.tables import Table
 from everview.spark.bound import BoundSources
 from everview.spark.queries import Queries
+from everview.spark.recomputing import WEIGHT, Otherwise, RecomputedView, recomputed_view
 from everview.spark.sinks import SinkSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+log = logging.getLogger("everview.spark")
 
 
 class PipelineDefinitions:
@@ -66,11 +72,37 @@ class PipelineDefinitions:
         gone = self.queries.define_sql(text, dialect, params)
         self._let_go(gone, before)
 
-    def frame(self, name: str, frame: DataFrame, *, replace: bool) -> None:
-        """Define a view by a DataFrame, or put it in place of the one of its name."""
-        before = self.workshop.sinks
-        self.queries.define_frame(name, frame, self.sources.keys, replace=replace)
+    def frame(self, name: str, frame: DataFrame, *, replace: bool, otherwise: Otherwise | None = None) -> None:
+        """Define a view by a DataFrame, or put it in place of the one of its name.
+
+        ``otherwise`` says what becomes of a DataFrame that cannot be read; by default it is refused.
+        """
+        before, back = self.workshop.sinks, self.mark()
+        try:
+            self.queries.define_frame(name, frame, self.sources.keys, replace=replace)
+        except PipelineError:
+            raise  # of names and of other views, not of the DataFrame
+        except EverviewError as error:
+            if otherwise is None:
+                raise
+            back()
+            self._recompute(recomputed_view(name, frame, error), replace=replace)
         self._let_go((), before)
+
+    def _recompute(self, view: RecomputedView, *, replace: bool) -> None:
+        """Define a view that Spark computes in full after every epoch, and the source that has its rows."""
+        kept = {name for name, bound in self.sources.by_name.items() if bound.keep}
+        for name in view.reads:
+            if name not in kept and name not in self.workshop.sinks:
+                raise PipelineError(
+                    f"view {view.name} cannot be recomputed: the rows of {name} are not kept",
+                    hint="make a source with keep=True, and a view with CREATE MATERIALIZED VIEW",
+                )
+        if view.source not in self.sources.by_name:
+            style: dict[str, Any] = {"changes": "weights", "weight": WEIGHT, "recomputed": True}
+            self.sources.bind(view.source, view.weighted(), schema=None, keep=True, **style)
+        self.queries.define_recomputed(view, replace=replace)
+        log.warning("%s", view)
 
     def drop(self, view: str, *, cascade: bool) -> None:
         """Drop a view and its sinks; with ``cascade``, also the views that read it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyspark.sql.types as st
@@ -18,6 +19,7 @@ from everview.types import (
     YEAR_MONTH,
     Array,
     Decimal,
+    Field,
     MapType,
     Struct,
     Type,
@@ -34,6 +36,11 @@ _SPARK_TYPES: Final[dict[Type, st.DataType]] = {
 }
 
 
+def struct_of(fields: Iterable[Field]) -> st.StructType:
+    """The type of rows with some fields."""
+    return st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in fields])
+
+
 def spark_type(type_: Type) -> st.DataType:
     """The type of Spark for a type of ours."""
     match type_:
@@ -44,7 +51,7 @@ def spark_type(type_: Type) -> st.DataType:
         case MapType(key, value):
             return st.MapType(spark_type(key), spark_type(value))
         case Struct(fields):
-            return st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in fields])
+            return struct_of(fields)
         case _ if type_ == TIME:
             return st.TimeType()
         case _ if type_ in _SPARK_TYPES:

@@ -16,6 +16,7 @@ from everview.spark.combined import combined, counted
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
 from everview.spark.following import following
+from everview.spark.jvm import is_connect
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
@@ -43,6 +44,11 @@ class Streaming:
         self, trigger: Mapping[str, Any] | None, name: str | None, require_sinks: Callable[[Engine], None]
     ) -> StreamingQuery:
         """Start the query, with the lock held; ``require_sinks`` refuses sinks that are not ours."""
+        if any(is_connect(bound.frame) for bound in self._sources.by_name.values() if bound.streaming):
+            raise PipelineError(
+                "on Spark Connect micro-batches run at the server, and this pipeline is here",
+                hint='follow files by Pipeline(…, positions="state"), or give batch frames to refresh',
+            )
         engine, checkpoint = self._state.engine(), self._state.spark_checkpoint
         streams = self._sources.streams(engine.offsets)
         if not streams:

@@ -35,7 +35,9 @@ def verified(
         )
     wanted = views or tuple(run.views)
     by_spark = [name for name in wanted if queries.asks_spark(name)]
-    contents = tables() if by_spark else {}
+    contents = dict(tables()) if by_spark else {}
+    if any(view.name in by_spark for view in queries.recomputed_views):
+        contents |= {name: shown(name) for name in run.views if not queries.asks_spark(name)}
     found = {name: compared(name, shown(name), queries.recomputed(spark, contents, name)) for name in by_spark}
     others = {name: run.view(name).contents() for name in wanted if name not in found}
     if others:

@@ -45,6 +45,7 @@ NAMED: Final[dict[str, Type]] = {
     "timestamp": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
     "string": STRING,
+    "string collate UTF8_BINARY": STRING,  # as Spark Connect names it
     "binary": BINARY,
     "variant": VARIANT,
     "void": VOID,

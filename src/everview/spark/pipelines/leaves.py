@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import PipelineError
 from everview.spark.dataframes import frame_of_plan, items
+from everview.spark.jvm import analyzed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,14 +115,10 @@ def _streamed_files(spark: SparkSession, node: Any) -> LeafRelation:
     from pyspark.sql.types import StructType
 
     frame = spark.read.format(form).options(**kept).schema(StructType.fromJson(json.loads(schema))).load()
-    (leaf,) = items(_plan(frame).collectLeaves())
+    (leaf,) = items(analyzed_plan(frame).collectLeaves())
     name = _named(kept.get("path", form), "stream", form, sorted(kept.items()), schema)
     where = f"a stream of {form} at {kept.get('path')}"
     return LeafRelation(name, frame, True, _listed(leaf.relation().location()), where, schema)
-
-
-def _plan(frame: Any) -> Any:
-    return frame._jdf.queryExecution().analyzed()
 
 
 def _listed(location: Any) -> dict[str, tuple[int, int]]:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from everview.errors import EverviewError, PipelineError
 from everview.frontends.catalyst import MARK, CatalystNode, parsed
 from everview.frontends.catalyst.questions import is_marked
-from everview.spark.dataframes import analyzed_plan, items, java_node, with_rows
+from everview.spark.dataframes import items, java_node, with_rows
 from everview.spark.failures import of_spark
+from everview.spark.jvm import analyzed_plan
 from everview.spark.pipeline import Pipeline
 from everview.spark.pipelines.declaring import Declarations, DeclaredFlow, DeclaredOutput
 from everview.spark.pipelines.leaves import BATCH, STREAMS, LeafRelation, leaf_relation

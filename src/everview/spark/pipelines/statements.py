@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from everview.errors import PipelineError
 from everview.spark.dataframes import items
+from everview.spark.jvm import own_java
 from everview.spark.pipelines.declaring import Declarations, DeclaredFlow, DeclaredOutput, Kind
 from everview.spark.pipelines.latest import latest_rows
 
@@ -62,10 +63,10 @@ def _statements(spark: SparkSession, text: str, path: Path) -> Iterator[tuple[An
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    session: Any = spark
+    java = own_java(spark, "a project of declarative pipelines")
     try:
-        context = session._jvm.org.apache.spark.sql.pipelines.graph.SqlGraphRegistrationContext
-        for made in items(context.splitSqlFileIntoQueries(session._jsparkSession, text, str(path))):
+        context = java.jvm.org.apache.spark.sql.pipelines.graph.SqlGraphRegistrationContext
+        for made in items(context.splitSqlFileIntoQueries(java.session, text, str(path))):
             origin = made.queryOrigin()
             yield made.plan(), str(origin.sqlText().get()), int(origin.line().get())
     except (PySparkException, Py4JError) as error:
@@ -144,8 +145,8 @@ def _changes_flow(name: str, operation: Any, where: str, settings: dict[str, str
 
 def relations_of(spark: SparkSession, text: str) -> list[NamedInText]:
     """The relations named in a query, without those of its own WITH."""
-    session: Any = spark
-    return list(_relations(session._jsparkSession.sessionState().sqlParser().parsePlan(text)))
+    java = own_java(spark, "a project of declarative pipelines")
+    return list(_relations(java.session.sessionState().sqlParser().parsePlan(text)))
 
 
 def _relations(root: Any) -> Iterator[NamedInText]:

@@ -57,6 +57,7 @@ pytest.skip("as a whole", allow_module_level=True)
 @pytest.mark.slow
 def test_a_skip_fails_in_ci(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((Path(__file__).parent / "conftest.py").read_text())
+    (tmp_path / "standalone.py").write_text((Path(__file__).parent / "standalone.py").read_text())
     (tmp_path / "test_tests.py").write_text(SKIPPED_TESTS)
     (tmp_path / "test_module.py").write_text(SKIPPED_MODULE)
 

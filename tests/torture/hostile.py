@@ -455,6 +455,7 @@ def calls() -> dict[str, Call]:
         "runner.stop": Call(_stopping, (1.0,)),
         "db.explain": _db("explain", "totals", profile=False),
         "db.verify": _db("verify", "totals"),
+        "db.observe": _db("observe", None),
         "db.why": _db("why", "totals", ("a", 1), rows=3, seconds=5.0),
         "db.why_not": _db("why_not", "totals", ("a", 9), rows=3, seconds=5.0),
         "db.create_table": _db("create_table", "new", "a INT", key="a", defaults={"a": 1}, if_not_exists=False),

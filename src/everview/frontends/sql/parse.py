@@ -14,7 +14,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlglot.dialects import Dialect
@@ -27,8 +27,13 @@ from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered,
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.postgresql import Postgresql, as_bindable, postgresql_dialect, with_arrays_of_oids
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
-from everview.frontends.sql.unclosed import left_open
+from everview.later import Later
 from everview.types import unknown_name
+
+if TYPE_CHECKING:
+    from everview.frontends.sql.unclosed import left_open
+else:  # only texts with mistakes need it
+    left_open = Later("everview.frontends.sql.unclosed", "left_open")
 
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)

@@ -248,12 +248,13 @@ def _blob_account(url: str) -> str:
 def _by_key(url: str) -> tuple[Any, str]:
     """Arrow's filesystem of an account, opened by its key, which no URL of Arrow's can carry; and the root in it."""
     parts, address = urlsplit(url), urlsplit(_blob_account(url))
+    azure: Any = pafs.AzureFileSystem
     key = unquote(parts.password or "")
     if parts.port is None:
-        return pafs.AzureFileSystem(address.netloc.partition(".")[0], account_key=key), f"{parts.username}{parts.path}"
+        return azure(address.netloc.partition(".")[0], account_key=key), f"{parts.username}{parts.path}"
     by = {"blob_storage_authority": address.netloc, "dfs_storage_authority": address.netloc}
     by |= {"blob_storage_scheme": address.scheme, "dfs_storage_scheme": address.scheme}
-    return pafs.AzureFileSystem(parts.username, account_key=key, **by), parts.path.lstrip("/")
+    return azure(parts.username, account_key=key, **by), parts.path.lstrip("/")
 
 
 def _options(url: str) -> dict[str, str]:

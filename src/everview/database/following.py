@@ -42,7 +42,7 @@ class CommittedEpoch:
 
 @dataclass(slots=True)
 class StateFollower:
-    """What a reader knows of its writer: where it writes, how its last epoch is read, and the one that is shown."""
+    """A reader's view of its writer: the state's path, the way to read the last epoch, and the epoch shown now."""
 
     path: Path
     read: Callable[[], CommittedEpoch]

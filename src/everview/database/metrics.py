@@ -36,8 +36,8 @@ class DatabaseMetrics:
 
     def _lines(self) -> Iterator[str]:
         yield from metric("epoch", "gauge", "The last epoch that is committed.", self.epoch)
-        yield from by_label("table_rows", "gauge", "Rows that tables hold.", "table", self.tables)
-        yield from by_label("view_rows", "gauge", "Rows that views hold.", "view", self.views)
+        yield from by_label("table_rows", "gauge", "Rows stored, cancelling ones included.", "table", self.tables)
+        yield from by_label("view_rows", "gauge", "Rows stored, cancelling ones included.", "view", self.views)
         yield from by_label("rows_in_total", "counter", "Changed rows that came in.", "source", self.rows_in)
         yield from by_label("rows_out_total", "counter", "Changed rows of views.", "view", self.rows_out)
         yield from metric("trace_rows", "gauge", "Rows that traces hold.", self.trace_rows)

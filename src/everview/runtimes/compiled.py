@@ -68,7 +68,7 @@ FOR_TICKS = Patience(machine.run, machine.publish)
 FOR_LOOPS = Patience(fixpoint.run, fixpoint.publish)
 
 
-class Piece(NamedTuple):
+class CompiledPiece(NamedTuple):
     """The code of some stages, their sinks, and the frame that the code runs in, by its address."""
 
     code: Code
@@ -184,7 +184,7 @@ class Compiled:
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._ahead = Ahead()
-        self._pieces: dict[tuple[int, int], Piece] = {}  # by their first and last stage
+        self._pieces: dict[tuple[int, int], CompiledPiece] = {}  # by their first and last stage
         self._frame = self._framed(NO_CODE)  # to publish: all but the code
         self._address: int = self._frame.ctypes.data
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
@@ -434,14 +434,14 @@ class Compiled:
             self._ahead.tend(ledgers.traces)
         self._tending = False
 
-    def _piece(self, first: int, last: int) -> Piece:
+    def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""
         program = self.program
         code = compiled(program, first, last, self._ledgers.number, orders=self._orders)
         nodes = [node for stage in program.stages[first : last + 1] for node in stage.nodes]
         sinks = tuple(node for node in nodes if isinstance(program.circuit[node], Sink))
         frame = self._framed(code)
-        piece = self._pieces[first, last] = Piece(code, sinks, frame, frame.ctypes.data)
+        piece = self._pieces[first, last] = CompiledPiece(code, sinks, frame, frame.ctypes.data)
         return piece
 
     def _framed(self, code: Code) -> Words:

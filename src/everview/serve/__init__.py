@@ -10,7 +10,7 @@ from everview.serve.limits import ServeLimits
 from everview.serve.owner import Owner
 from everview.serve.roles import Role
 from everview.serve.sessions import ClientSession
-from everview.serve.tasks import Task
+from everview.serve.tasks import ServerTask
 from everview.serve.tokens import TokenFile
 
-__all__ = ["ChangeSubscriber", "ClientSession", "Owner", "Role", "ServeLimits", "Task", "TokenFile", "ViewChange"]
+__all__ = ["ChangeSubscriber", "ClientSession", "Owner", "Role", "ServeLimits", "ServerTask", "TokenFile", "ViewChange"]

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False, slots=True)
 class ViewChange:
-    """What an epoch has changed in a view, or with ``snapshot`` all that it held then."""
+    """The change of a view in one epoch; with ``snapshot``, all its rows at that epoch."""
 
     view: str
     epoch: int
@@ -180,7 +180,7 @@ class ChangeSubscriber:
 
     @property
     def waiter(self) -> tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None:
-        """The event loop in which it waits now, and what ends the waiting."""
+        """The event loop of the present wait, and the event that ends the wait."""
         return self._waiter
 
 

@@ -25,7 +25,7 @@ SLACK: Final = 1.1  # how many more keys than allowed there may be before the ol
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class IngestOutcome:
     """Rows for a table, and the key by which they are taken once."""
 
     table: str
@@ -43,14 +43,14 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a delivery: how many rows it changed, the epoch, and whether that was an earlier time."""
+    """The receipt of a delivery: changed rows, the epoch, and whether an earlier request had delivered it."""
 
     rows: int
     epoch: int
     replayed: bool = False
 
 
-def deliver(database: Database, delivery: Delivery, keys: int) -> Receipt:
+def deliver(database: Database, delivery: IngestOutcome, keys: int) -> Receipt:
     """Take a delivery in, as one tick, or find that it was taken before; in the writer's thread."""
     if delivery.table == KEYS:
         raise DefinitionError(f'"{KEYS}" is the server\'s own table', hint="send the rows to another one")
@@ -84,7 +84,7 @@ def forget_oldest(database: Database, keys: int) -> None:
             tx.delete(KEYS, [key for (key,) in oldest])
 
 
-def _replayed(known: tuple[Any, ...], delivery: Delivery) -> Receipt:
+def _replayed(known: tuple[Any, ...], delivery: IngestOutcome) -> Receipt:
     _, fingerprint, table, rows, epoch, _ = known
     if (fingerprint, table) != (delivery.fingerprint, delivery.table):
         raise DefinitionError(
@@ -93,5 +93,5 @@ def _replayed(known: tuple[Any, ...], delivery: Delivery) -> Receipt:
     return Receipt(rows, epoch, replayed=True)
 
 
-def _changed(tx: Any, delivery: Delivery) -> int:
+def _changed(tx: Any, delivery: IngestOutcome) -> int:
     return int(getattr(tx, delivery.mode)(delivery.table, delivery.rows))

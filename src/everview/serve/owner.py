@@ -29,7 +29,7 @@ from everview.observe import several
 from everview.serve.changes import ChangeHub, ChangeSubscriber
 from everview.serve.limits import ServeLimits
 from everview.serve.roles import Role
-from everview.serve.tasks import Task, Watch
+from everview.serve.tasks import ServerTask, Watch
 from everview.serve.timeline import EpochsOf, TicksSeen
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ NOTHING: Final = ()  # in place of work, when none has come for a while
 log = logging.getLogger("everview.serve")
 
 
-class Holder(Protocol):
+class TransactionHolder(Protocol):
     """One who may have a transaction of SQL open over several pieces of work; parked while others have their turn."""
 
     parked: ParkedChanges | None
@@ -51,7 +51,7 @@ class Holder(Protocol):
 
 
 class Owner(Closing):
-    """A database with the threads that serve it; `close` lets what has been submitted end first."""
+    """A database and its serving threads; `close` lets submitted work end first."""
 
     def __init__(
         self,
@@ -77,8 +77,8 @@ class Owner(Closing):
         self.epochs: EpochsOf = self._observed() if epochs is None else epochs
         self.statements: Counter[str] = Counter()  # that have ended, by where they ran
         self.seconds: dict[str, float] = defaultdict(float)  # that they took
-        self._queue: SimpleQueue[tuple[Task[Any], Holder | None] | tuple[()] | None] = SimpleQueue()
-        self._holder: Holder | None = None  # whose transaction is open in the database
+        self._queue: SimpleQueue[tuple[ServerTask[Any], TransactionHolder | None] | tuple[()] | None] = SimpleQueue()
+        self._holder: TransactionHolder | None = None  # whose transaction is open in the database
         self._waiting = 0
         self._closing = False
         self._guard = threading.Lock()
@@ -114,29 +114,29 @@ class Owner(Closing):
         """Whether it takes no more work."""
         return self._closing
 
-    def holds(self, holder: Holder) -> bool:
+    def holds(self, holder: TransactionHolder) -> bool:
         """Whether a transaction of this one is open in the database."""
         return self._holder is holder
 
     # -- work
 
     def submit(
-        self, work: Callable[[Database], T], *, seconds: float | None = None, holder: Holder | None = None
-    ) -> Task[T]:
+        self, work: Callable[[Database], T], *, seconds: float | None = None, holder: TransactionHolder | None = None
+    ) -> ServerTask[T]:
         """Run work on the database in the writer's thread; ``seconds`` is how long it may take once it runs."""
-        task = Task(lambda: self._begun(work, holder), seconds=self._seconds(seconds))
+        task = ServerTask(lambda: self._begun(work, holder), seconds=self._seconds(seconds))
         self._admit(task)
         self._queue.put((task, holder))
         return task
 
-    def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> Task[T]:
+    def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on the last snapshot, as a database that only reads, in a thread of its own."""
-        task = Task(lambda: work(self.snapshot.reader()), seconds=self._seconds(seconds))
+        task = ServerTask(lambda: work(self.snapshot.reader()), seconds=self._seconds(seconds))
         self._admit(task)
         self._readers.submit(self._answer, task)
         return task
 
-    def _answer(self, task: Task[Any]) -> None:
+    def _answer(self, task: ServerTask[Any]) -> None:
         began = monotonic()
         task.run()
         self._count("reader", began)
@@ -146,7 +146,7 @@ class Owner(Closing):
             self.statements[where] += 1
             self.seconds[where] += monotonic() - began
 
-    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> Task[ChangeSubscriber]:
+    def subscribe(self, view: str, *, since: int | None = None, snapshot: bool = True) -> ServerTask[ChangeSubscriber]:
         """Follow a view from now on; or from an epoch on, ``since``, as far as its changes are kept.
 
         With ``snapshot`` it begins with all rows if it cannot go on from ``since``; else that is an error.
@@ -160,7 +160,7 @@ class Owner(Closing):
     def _seconds(self, seconds: float | None) -> float:
         return self.limits.statement_seconds if seconds is None else min(seconds, self.limits.statement_seconds)
 
-    def _admit(self, task: Task[Any]) -> None:
+    def _admit(self, task: ServerTask[Any]) -> None:
         with self._guard:
             if self._closing:
                 raise StoreError("the server is stopping", hint="connect again when it has started")
@@ -197,7 +197,7 @@ class Owner(Closing):
             task.run(partial(self._settle, holder))
             self._count("writer", began)
 
-    def _begun(self, work: Callable[[Database], T], holder: Holder | None) -> T:
+    def _begun(self, work: Callable[[Database], T], holder: TransactionHolder | None) -> T:
         """Do some work, in the transaction of the one whose work it is."""
         if holder is not None and holder.parked is not None:
             try:
@@ -209,7 +209,7 @@ class Owner(Closing):
             holder.parked, self._holder = None, holder
         return work(self._database)
 
-    def _settle(self, holder: Holder | None) -> None:
+    def _settle(self, holder: TransactionHolder | None) -> None:
         """After some work: note whose transaction is open, and publish what is committed."""
         self._core.access.settle()
         if self._core.access.open is None:

@@ -8,7 +8,7 @@ from everview.errors import EverviewError, NotPermitted
 
 
 class Role(IntEnum):
-    """What somebody may do: each role may do what those before it may."""
+    """The rights of a client: each role includes the roles before it."""
 
     READ = 1  # queries, subscriptions
     WRITE = 2  # changes of rows

@@ -39,7 +39,7 @@ def _hashed(key: bytes, text: bytes) -> bytes:
 
 
 def _prepared(password: str) -> bytes:
-    """The password as SASLprep has it; as it is if it holds what that forbids, as PostgreSQL does."""
+    """The password after SASLprep; unchanged if SASLprep forbids a character, as in PostgreSQL."""
     mapped = "".join(" " if stringprep.in_table_c12(c) else c for c in password if not stringprep.in_table_b1(c))
     normal = unicodedata.normalize("NFKC", mapped)
     if not normal or any(forbids(c) for c in normal for forbids in _FORBIDDEN):

@@ -34,7 +34,7 @@ from everview.frontends.sql import (
     UpdateRows,
 )
 from everview.serve.roles import Role
-from everview.serve.tasks import Task
+from everview.serve.tasks import ServerTask
 
 if TYPE_CHECKING:
     from everview.database import Database
@@ -56,11 +56,11 @@ class ClientSession:
         self.in_transaction = False
         self.parked: ParkedChanges | None = None  # what the transaction has changed, while others have their turn
         self._prepared: dict[str, Prepare] = {}
-        self._running: Task[Any] | None = None
+        self._running: ServerTask[Any] | None = None
 
     def run(
         self, text: str, params: Any = None, *, dialect: str | None = None, seconds: float | None = None
-    ) -> Task[Any]:
+    ) -> ServerTask[Any]:
         """Run statements of SQL; the result of the last: an `Answer`, how many rows changed, a text, or None."""
         dialect = dialect or self.dialect
 
@@ -80,16 +80,16 @@ class ClientSession:
         self._running = task
         return task
 
-    def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> Task[T]:
+    def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on a snapshot, in a reader's thread; statements other than queries are refused there."""
         return self._owner.read(lambda database: work(self._guarded(database)), seconds=seconds)
 
-    def write(self, work: Callable[[Database], T], *, seconds: float | None = None) -> Task[T]:
+    def write(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on the database itself, in the writer's thread, in this session's transaction if it has one."""
         return self._owner.submit(lambda database: self._in_turn(database, work), seconds=seconds, holder=self)
 
     def forget(self, name: str | None = None) -> bool:
-        """Let go of what PREPARE has kept under a name, or of all of it; False if there is none of that name."""
+        """Drop one prepared statement, or all; False if none has the name."""
         if name is not None:
             return self._prepared.pop(name, None) is not None
         self._prepared.clear()

@@ -4,7 +4,7 @@ A task is stopped by an exception that the interpreter raises in its thread. The
 cut short is undone or completed by whoever comes next. Compiled code is not interrupted, so a stop takes effect when
 the kernel at hand returns.
 
->>> task = Task(lambda: 6 * 7)
+>>> task = ServerTask(lambda: 6 * 7)
 >>> task.run()
 >>> task.result()
 42
@@ -30,7 +30,7 @@ class TaskStopped(BaseException):
     """Raised in the thread of a task that is to stop; nothing catches it but the task."""
 
 
-class Task(Future[T], Generic[T]):
+class ServerTask(Future[T], Generic[T]):
     """The future of some work; see `stop`."""
 
     def __init__(self, work: Callable[[], T], *, seconds: float | None = None) -> None:
@@ -67,7 +67,7 @@ class Task(Future[T], Generic[T]):
             self.set_exception(failure or self._reason or _cancelled())
 
     def stop(self, reason: EverviewError | None = None) -> bool:
-        """Cancel the work if it has not begun, or interrupt it; False if it has ended."""
+        """Cancel waiting work, or interrupt running work; False after its end."""
         with self._guard:
             if self.done():
                 return False
@@ -119,13 +119,13 @@ class Watch:
     """A thread that stops tasks whose time is over."""
 
     def __init__(self) -> None:
-        self._tasks: set[Task[Any]] = set()
+        self._tasks: set[ServerTask[Any]] = set()
         self._any = threading.Event()
         self._over = False
         self._thread = threading.Thread(target=self._look, name="everview-watch", daemon=True)
         self._thread.start()
 
-    def add(self, task: Task[Any]) -> None:
+    def add(self, task: ServerTask[Any]) -> None:
         """Watch a task until it is done."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

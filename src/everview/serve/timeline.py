@@ -18,7 +18,7 @@ PROCESS: Final = "process"  # where the ticks of a database run
 
 @dataclass(frozen=True, slots=True)
 class EpochSeen:
-    """One epoch: its number, when it began, how long it took, rows in and out by name, and where it ran."""
+    """One epoch: number, beginning, duration, rows in and out by name, and placement."""
 
     epoch: int
     began: float  # seconds since 1970

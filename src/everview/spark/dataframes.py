@@ -184,7 +184,7 @@ _CHOOSING: Final = frozenset(("Sample", "GlobalLimit", "LocalLimit", "Offset", "
 
 @dataclass(frozen=True, slots=True)
 class StandingIn:
-    """What a DataFrame is made of: the relations that its frames stand for, and whether it has one answer."""
+    """The parts of a DataFrame: the relations behind its frames, and whether its answer is deterministic."""
 
     relations: tuple[str, ...]
     repeatable: bool

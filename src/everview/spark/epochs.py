@@ -164,7 +164,7 @@ class PipelineEpochs:
         batch: int | None,
         recomputed: tuple[str, ...] = (),
     ) -> None:
-        """Run steps 1 to 5 of an epoch; ``recomputed`` are views whose change it is that Spark computed them anew."""
+        """Run steps 1 to 5 of an epoch; ``recomputed`` names the views whose change is a recomputation by Spark."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
         start, epoch = perf_counter(), engine.epoch + 1
         with described(self._spark, epoch, alone=batch is None) as describe:
@@ -303,7 +303,7 @@ class PipelineEpochs:
         self._tell(TickReport(epoch, _ago(seconds), seconds, {}, {}, failure=str(error) or type(error).__name__))
 
     def _tell(self, report: TickReport) -> None:
-        """Report an epoch to the observer, if there is one; whatever that does, the epoch is what it is."""
+        """Report an epoch to the observer, if any; an observer's failure is logged and changes nothing."""
         try:
             if self.observer is not None:
                 self.observer(report)

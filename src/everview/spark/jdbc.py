@@ -76,7 +76,7 @@ def _connected(spec: SinkSpec) -> psycopg.Connection[Any]:
 
 
 def _is_new(connection: psycopg.Connection[Any], spec: SinkSpec, epoch: int, state: str) -> bool:
-    """Whether the table does not have an epoch yet; notes that it has it now, if the transaction counts."""
+    """Whether an epoch is new to the table; the same transaction notes the epoch as delivered."""
     schema = _place(spec)[:-1]
     epochs = _quoted(*schema, EPOCHS)
     _run(connection, "SELECT pg_advisory_xact_lock(hashtext(%s))", (EPOCHS,))  # two may not make one table at once

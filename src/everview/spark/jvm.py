@@ -58,7 +58,7 @@ def java_of(spark: SparkSession) -> JavaSession:
 
 
 def own_java(spark: SparkSession, what: str) -> JavaSession:
-    """The session in Java that a session's own jobs run in; ``what`` needs it, and is refused on Spark Connect."""
+    """The Java session behind a session; on Spark Connect there is none, and ``what`` is refused by name."""
     if is_connect(spark):
         raise PipelineError(
             f"{what} needs a classic session: on Spark Connect, the files and streams of the server are out of reach",

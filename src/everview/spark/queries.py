@@ -129,7 +129,7 @@ class Queries:
         self._put(WrittenView(view, None, None, frame=frame, arbitrary=read.arbitrary), replacing=replace)
 
     def define_recomputed(self, view: RecomputedView, *, replace: bool) -> None:
-        """Add a view that Spark recomputes, whose rows are those of a source, or put it in place of another."""
+        """Add or replace a view recomputed by Spark; its rows arrive through a source of its own."""
         self.relations()  # the source is among the streams
         plan = Scan(view.source, view.schema)
         named = NamedPlan(view.name, plan, plan, view.reads)
@@ -334,7 +334,7 @@ class Queries:
         self._views[name] = replace(written, stream=stream)
 
     def plan_of(self, name: str) -> Plan | None:
-        """The plan by which a view is computed; None if it was built of streams, or carries what an epoch ago was."""
+        """The plan of a view; None for views built of streams or with rows of the epoch before."""
         view = self._views.get(name)
         if view is None:
             return None
@@ -403,7 +403,7 @@ class Queries:
                 yield from self._whole(self._views[node.relation].plan)
 
     def recomputed(self, spark: SparkSession, sources: Mapping[str, DataFrame], view: str) -> DataFrame:
-        """The rows that Spark computes for a view from the contents of the sources, and of views that it cannot."""
+        """The rows of a view computed by Spark, from the contents of sources and of views Spark cannot compute."""
         if view in sources:
             return sources[view]
         written = self._views[view]

@@ -124,7 +124,7 @@ class PipelineReading(PipelineParts):
 
     @in_our_words()
     def why(self, view: str, row: Any, *, rows: int = 20, seconds: float = 10.0) -> Why:
-        """Why a view has a row: the rows of sources behind it, and what each node of the plan made of them, as a tree.
+        """Why a view has a row: a tree of plan nodes, down to the rows of sources behind the row.
 
         The driver reads the traces of the state, as far as the answer needs them; no job of Spark runs. Below each
         node at most so many ``rows`` are named, and the search ends after so many ``seconds`` of work.

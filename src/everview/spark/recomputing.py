@@ -30,7 +30,7 @@ _UNCOMPARED: Final = ("map<", "variant", "interval")  # in the names of types th
 
 @dataclass(frozen=True, slots=True)
 class RecomputedView:
-    """A view that Spark recomputes: its DataFrame, the relations that it reads, and why it could not be read."""
+    """A view recomputed by Spark: its DataFrame, the relations read by it, and why it has no incremental plan."""
 
     name: str
     frame: DataFrame
@@ -63,7 +63,7 @@ def recomputed_view(name: str, frame: DataFrame, error: EverviewError) -> Recomp
 
 
 def levels(views: Sequence[RecomputedView], reach: Callable[[str], Sequence[str]]) -> list[list[RecomputedView]]:
-    """The views in the order in which they are recomputed: each after those that it reads, also by way of others.
+    """The views in order of recomputation: each after all views below it.
 
     ``reach`` gives the views that read a view.
     """
@@ -75,7 +75,7 @@ def levels(views: Sequence[RecomputedView], reach: Callable[[str], Sequence[str]
 
 
 def difference(view: RecomputedView, held: DataFrame, relation: Callable[[str], DataFrame]) -> DataFrame:
-    """The change of a view: rows that Spark computes now and the view lacks, and rows that it has too many."""
+    """The change of a view: rows computed by Spark and missing in the view, and rows the view has too many."""
     from pyspark.sql import functions as F
 
     relist(view.frame)

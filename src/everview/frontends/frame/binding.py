@@ -196,7 +196,7 @@ def _renamed(binding: FrameBinding, step: FrameStep, inputs: list[BoundFrame]) -
 
 
 def _drop(binding: FrameBinding, step: FrameStep, inputs: list[BoundFrame]) -> BoundFrame:
-    """The columns but those of some names, and those that are known by their frames."""
+    """All columns but the named ones and the columns given as objects of their frames."""
     (frame,) = inputs
     gone = {place for name in step.said["names"] for place in frame.places(name)}
     for text in step.said["items"]:

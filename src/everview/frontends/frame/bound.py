@@ -136,7 +136,7 @@ def made(plan: Plan, names: Sequence[str], step: FrameStep, above: BoundFrame | 
 
 
 def origin(plan: Plan, place: int, above: Plan) -> int | None:
-    """The place in a plan ``above`` of a column that comes from there as it is; None for one that is computed."""
+    """The place of an unchanged column in the plan ``above``; None for a computed column."""
     while plan is not above:
         match plan:
             case Project(input, expressions):

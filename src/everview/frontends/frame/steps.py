@@ -23,7 +23,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True, eq=False)
 class FrameStep:
-    """A step: its kind, the steps whose rows it reads, those whose columns it names, and what its method was told."""
+    """A step: its kind, the steps read for rows, the steps named by columns, and the arguments of its method."""
 
     kind: str
     inputs: tuple[FrameStep, ...] = ()
@@ -38,7 +38,7 @@ class FrameStep:
         return f"{self.label}#{self.number}"
 
     def walk(self) -> list[FrameStep]:
-        """This step and all those that it needs, each after those it needs itself."""
+        """This step and all steps below it, each after its own inputs."""
         done: dict[FrameStep, None] = {}
         waiting: list[tuple[FrameStep, bool]] = [(self, False)]
         while waiting:
@@ -52,7 +52,7 @@ class FrameStep:
 
 
 def to_text(step: FrameStep) -> str:
-    """A step and all those that it needs, as a line of JSON.
+    """A step and all steps below it, as a line of JSON.
 
     >>> to_text(FrameStep("filter", (FrameStep("relation", said={"name": "t"}, label="t"),), {"test": "a > 1"}))
     '{"steps":[["relation",[],{"name":"t"},"t"],["filter",[0],{"test":"a > 1"},""]],"version":1}'

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from everview.frontends.sql.date_parts import part, parts_of
 from everview.frontends.sql.expressions import Site, expression
-from everview.frontends.sql.series import Series
+from everview.frontends.sql.series import SeriesCall
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression
 from everview.types import DOUBLE, Array
@@ -51,7 +51,7 @@ def _part(name: str) -> Foreign:
 
 
 def _series(node: exp.Expr, site: Site) -> Expression:
-    return Series.of(node).array(site)
+    return SeriesCall.of(node).array(site)
 
 
 def _finite(node: exp.Expr, site: Site) -> Expression:

@@ -433,7 +433,7 @@ def _order_key(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Expr
 
 
 def _windows(unfinished: UnfinishedSelect) -> None:
-    """Compute window functions as columns after those of the rows; first those that others read."""
+    """Compute window functions as columns behind the row's own; functions read by others come first."""
     while calls := _window_calls(unfinished.expressions()):
         inner = _window_calls(child for call in calls for child in call.children)
         _windowed(unfinished, inner or calls)

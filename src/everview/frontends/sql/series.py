@@ -22,7 +22,7 @@ MOST_SERIES = 100_000
 
 
 @dataclass(frozen=True)
-class Series:
+class SeriesCall:
     """A call of `generate_series` or `range` as written; `inclusive` if the end belongs to it."""
 
     node: exp.Expr
@@ -31,11 +31,11 @@ class Series:
     arguments: tuple[exp.Expr, ...]
 
     @staticmethod
-    def of(node: exp.Expr) -> Series:
+    def of(node: exp.Expr) -> SeriesCall:
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         exclusive = name == "range" or bool(node.args.get("is_end_exclusive"))
         parts = node.expressions or [node.args[k] for k in ("start", "end", "step") if node.args.get(k) is not None]
-        return Series(node, "range" if exclusive else "generate_series", not exclusive, tuple(parts))
+        return SeriesCall(node, "range" if exclusive else "generate_series", not exclusive, tuple(parts))
 
     def is_written_down(self) -> bool:
         return all(part.find(exp.Column) is None for part in self.arguments)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from everview.frontends.sql.event_windows import windowed_table
     from everview.frontends.sql.file_functions import file_rows
     from everview.frontends.sql.macros import expanded_table
-    from everview.frontends.sql.series import Series
+    from everview.frontends.sql.series import SeriesCall
     from everview.frontends.sql.showing import information
 else:
-    Series = Later("everview.frontends.sql.series", "Series")
+    SeriesCall = Later("everview.frontends.sql.series", "SeriesCall")
     as_of = Later("everview.frontends.sql.as_of", "as_of")
     pivots = Later("everview.frontends.sql.pivots")
     unpivots = Later("everview.frontends.sql.unpivots")
@@ -225,7 +225,7 @@ def _table_function(
 
 def _series(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | None, context: QueryContext) -> NamedRows:
     """The rows of `range` or `generate_series`, of which some may be made of the row beside them."""
-    series = Series.of(node)
+    series = SeriesCall.of(node)
     if context.dialect == "spark" or series.is_written_down():
         return named(series.rows(context), alias, context, series.name)
     called = series.name if alias is None else alias.name or series.name

@@ -84,7 +84,7 @@ def _laid_out(drawing: FoldedDrawing, placed: PlacedDiagram) -> dict[str, Any]:
 
 
 async def node(door: HttpDoor, request: Request) -> Response:
-    """Tell what one node is, what it reads, and where it runs."""
+    """Describe one node: its operator, its inputs, and the place where it runs."""
     explorer, name = _explorer(door), request.path_params["name"]
     work = await explorer.work()
 

@@ -42,7 +42,7 @@ class FoldBox:
 
 @dataclass(frozen=True, slots=True)
 class FoldedDrawing:
-    """What is drawn: the diagram, the boxes by their names in it, and the box in which each node is seen."""
+    """A drawing: the diagram, its boxes by name, and the box that shows each node."""
 
     diagram: Diagram
     boxes: Mapping[str, FoldBox]
@@ -99,7 +99,7 @@ class FoldedCircuit:
         boxes: dict[str, FoldBox],
         seen: dict[str, str],
     ) -> tuple[Box, ...]:
-        """The boxes of one level, and of those opened in it; ``boxes`` and ``seen`` are told of them."""
+        """The boxes of one level and of its opened boxes; all are added to ``boxes`` and ``seen``."""
         drawn: list[Box] = []
         hidden: list[str] = []
         for name in names:

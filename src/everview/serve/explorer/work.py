@@ -37,7 +37,7 @@ class CircuitWork:
     known: dict[str, str] = field(default_factory=dict[str, str])  # where nodes run, as far as that was asked
 
     def how(self, name: str) -> str:
-        """Where a node of the root runs; nothing is said of those in a recursion, which run as it does."""
+        """Where a node of the root runs; nodes of a recursion run where the recursion does, and have no entry."""
         if name not in self.known:
             at = name[1:]
             said = self.compiled.how(int(at)) if self.compiled is not None and at.isdecimal() else ""
@@ -78,7 +78,7 @@ def end_times(database: Database) -> None:
 
 
 def work_by_box(work: CircuitWork, folded: FoldedCircuit, seen: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The work of every box that is drawn: of a folded one, of all nodes in it, and the rows that it puts out."""
+    """The work of every drawn box: for a folded box, the sum over its nodes, and the rows of its output."""
     told: dict[str, dict[str, Any]] = {}
     all_told = len(folded.nodes) <= FEW
     for node, box in seen.items():

@@ -26,7 +26,7 @@ from everview.errors import (
 from everview.serve.faults import Fault
 from everview.serve.http.door import NoToken
 from everview.serve.http.formats import JSON, dumped
-from everview.serve.tasks import Task
+from everview.serve.tasks import ServerTask
 
 T = TypeVar("T")
 SOON: Final = 0.05  # seconds after which a client that waits is watched, whether it is still there
@@ -95,7 +95,7 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the body has more than {limit:,} bytes", hint="send it in parts")
 
 
-async def result_of(request: Request, task: Task[T]) -> T:
+async def result_of(request: Request, task: ServerTask[T]) -> T:
     """The result of a task; a client that goes away stops it."""
     future = asyncio.wrap_future(task)
     done, _ = await asyncio.wait((future,), timeout=SOON)

@@ -40,7 +40,7 @@ from everview.serve.http.formats import (
 )
 from everview.serve.http.reasons import WHY_SECONDS, plan_of, why_of
 from everview.serve.http.relations import RowsOfPage, page_of, rows_held, schema_of
-from everview.serve.ingests import KEYS, Delivery, deliver
+from everview.serve.ingests import KEYS, IngestOutcome, deliver
 from everview.serve.roles import Role
 from everview.serve.sessions import ClientSession
 
@@ -285,10 +285,10 @@ async def ingest(door: HttpDoor, request: Request) -> Response:
     asked = request.path_params["name"]
     mode, key = request.query_params.get("mode", "insert"), request.headers.get("idempotency-key")
 
-    def read(database: Any) -> Delivery:
+    def read(database: Any) -> IngestOutcome:
         name, schema = schema_of(database, asked)
         table = rows_in(schema, body, kind)
-        return Delivery(name, table, mode, key, hashlib.sha256(mode.encode() + b" " + body).hexdigest())
+        return IngestOutcome(name, table, mode, key, hashlib.sha256(mode.encode() + b" " + body).hexdigest())
 
     delivery = await result_of(request, door.owner.read(read))
     keys = door.owner.limits.keys

@@ -50,7 +50,7 @@ class HttpDoor:
             raise NotPermitted(f"the host {host!r} is none of this server's", hint="start it with --allow-host")
 
     def origin_of(self, headers: Headers) -> str | None:
-        """The origin of a request if it is another site that is allowed; None if there is none, or it is this one."""
+        """The allowed foreign origin of a request; None for requests of this site or without an origin."""
         origin = headers.get("origin")
         if origin is None:
             if headers.get("sec-fetch-site") == "cross-site":

@@ -52,7 +52,7 @@ PAGE: Final = 1_000  # rows, unless a request says otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RowCondition:
     """A comparison of a column with one of some values."""
 
     column: str
@@ -64,7 +64,7 @@ class Condition:
 class Page:
     """What is asked of a relation."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[RowCondition, ...] = ()
     select: tuple[str, ...] = ()
     order: tuple[tuple[str, str], ...] = ()
     limit: int = PAGE
@@ -89,7 +89,7 @@ class Page:
         if limit > most:
             raise LimitReached(f"a page of {limit:,} rows is too large", hint=f"at most {most:,}")
         return cls(
-            tuple(Condition(column, by, tuple(values)) for (column, by), values in grouped.items()),
+            tuple(RowCondition(column, by, tuple(values)) for (column, by), values in grouped.items()),
             tuple(_known(schema, name) for name in _listed(named.get("select", ""))),
             tuple(_ordered(schema, each) for each in _listed(named.get("order", ""))),
             limit,
@@ -217,7 +217,7 @@ def _containing(schema: Schema, text: str, params: dict[str, Any]) -> str:
     return f"({' OR '.join(f'instr(lower({each}), :search) > 0' for each in texts)})" if texts else "FALSE"
 
 
-def _condition(schema: Schema, condition: Condition, params: dict[str, Any]) -> str:
+def _condition(schema: Schema, condition: RowCondition, params: dict[str, Any]) -> str:
     column, type_ = quoted(condition.column), schema[condition.column].type
     if condition.by in NULLS:
         return f"{column} {NULLS[condition.by]}"

@@ -97,7 +97,7 @@ class DropStatement(DoorCommand):
 
 @dataclass(frozen=True, slots=True)
 class DoNothing(DoorCommand):
-    """A statement that asks for what is so already, as ``REFRESH MATERIALIZED VIEW``; it is answered by its tag."""
+    """A statement without anything to do, such as ``REFRESH MATERIALIZED VIEW``; the answer is its tag."""
 
     tag: str
 

@@ -44,7 +44,7 @@ ENDLESS: Final = 2**31
 
 
 class PgConnection:
-    """The conversation with one client, from the moment it is known who it is."""
+    """The conversation with one client, after its authentication."""
 
     def __init__(self, context: PgContext) -> None:
         self._context = context

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from everview.serve.postgres.settings import SessionSettings
     from everview.serve.postgres.wire import Wire
     from everview.serve.sessions import ClientSession
-    from everview.serve.tasks import Task
+    from everview.serve.tasks import ServerTask
 
 T = TypeVar("T")
 log = logging.getLogger("everview.serve.postgres")
@@ -44,12 +44,12 @@ class PgContext:
     process: int
     text: str = ""  # in which errors have their places
     stream: SubscribedRows | None = None  # the last subscription
-    _task: Task[Any] | Future[Any] | None = field(default=None)
+    _task: ServerTask[Any] | Future[Any] | None = field(default=None)
     _system: SystemCatalog | None = field(default=None)
 
     # -- work
 
-    async def wait(self, task: Task[T] | Future[T]) -> T:
+    async def wait(self, task: ServerTask[T] | Future[T]) -> T:
         """The result of a task of the owner; see `cancel`."""
         self._task = task
         try:

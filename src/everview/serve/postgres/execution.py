@@ -111,7 +111,7 @@ class SqlStatement:
 
     @cached_property
     def lookup(self) -> TableLookup | None:
-        """The lookup by key that it is; None if it is anything else."""
+        """The statement as a lookup by key; None for all other statements."""
         return lookup_of(self.parsed[0].tree)
 
     @property

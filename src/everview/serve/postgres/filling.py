@@ -15,7 +15,7 @@ from everview.types import Schema, unknown_name
 
 
 def table_columns(catalog: Catalog, table: str, columns: tuple[str, ...]) -> Schema:
-    """The columns of a table that a COPY names, in its order; all that are not generated if it names none."""
+    """The columns named by a COPY, in its order; without names, all columns but generated ones."""
     definition = catalog.tables[_table(catalog, table)]
     if not columns:
         return Schema(f for f in definition.schema.fields if f.name not in definition.generated)

@@ -40,7 +40,7 @@ def looked_up(core: Core, lookup: TableLookup, values: Sequence[Literal]) -> tup
 
 
 def _indexed(core: Core, name: str, columns: Sequence[str]) -> Schema | None:
-    """The columns of a relation that is sorted by some of them first; None if it is not."""
+    """The first columns in the sort order of a relation; None for a relation without such an order."""
     catalog = core.catalog
     if name in catalog.tables:
         relation = core.definitions.relations.get(name)

@@ -154,7 +154,7 @@ def shown_type(oid: int | None, modifier: int | None = -1) -> str | None:
 
 
 def type_of_oid(oid: int) -> Type:
-    """The type that parameters of an OID have here; text for those that are not known."""
+    """The type of parameters with an OID; text for unknown OIDs."""
     if oid in PG_ARRAYS:
         return Array(PG_ARRAYS[oid].type)
     return PG_TYPES[oid].type if oid in PG_TYPES else STRING

@@ -33,7 +33,7 @@ SASL_FINAL: Final = 12
 
 
 class AuthenticationFailed(ProtocolViolation):
-    """A client that has not proved to be who it says."""
+    """A client without proof of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class StartupRequest:
 
 
 async def opened(wire: Wire, tls: ssl.SSLContext | None) -> CancelRequest | StartupRequest:
-    """Read the first messages of a connection, and encrypt it if the client asks for it and it can be."""
+    """Read the first messages of a connection; encrypt the connection on request, where the server has TLS."""
     encrypted, asked, gss = False, False, False
     while True:
         body = MessageBody(await wire.startup())
@@ -101,13 +101,13 @@ _SECRET: Final = secrets.token_bytes(32)
 
 
 def _nobody(user: str) -> ScramVerifier:
-    """A verifier that no password has, for a user that does not exist, who is told the same salt each time."""
+    """A verifier without a password, for an unknown user; the salt is the same at every attempt."""
     salt = hmac.digest(_SECRET, user.encode(errors="replace"), "sha256")[:16]
     return ScramVerifier(salt, ITERATIONS, secrets.token_bytes(32), secrets.token_bytes(32))
 
 
 async def authenticated(wire: Wire, user: str, tokens: TokenFile | None, anyone: Role | None) -> Role:
-    """The role of a client: that of its token, which it has to prove; or of anyone, for a name that has no token."""
+    """The role of a client: its token's, after proof of the token; or the role of anyone, for names without one."""
     known = None if tokens is None else tokens.verifier_of(user)
     if known is None and anyone is not None:
         return anyone

@@ -72,7 +72,7 @@ IN_FAILED_TRANSACTION: Final = "25P02"
 
 
 class ClientError(e.EverviewError):
-    """A mistake in what a client asks of the protocol's door itself, with the SQLSTATE that clients know it by."""
+    """A client's mistake in the protocol itself, with its SQLSTATE."""
 
     def __init__(self, message: str, state: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -95,7 +95,7 @@ def state_of(error: BaseException) -> str:
 
 
 def place_in(error: e.EverviewError, text: str) -> tuple[str, int | None]:
-    """The message of an error without the place that it names, and that place: a character of the text, from 1 on.
+    """The message of an error without its place, and the place: a character of the text, from 1 on.
 
     >>> place_in(e.SqlError("no\\n  line 2, column 3:\\n    a b\\n      ^"), "SELECT\\na b")
     ('no', 10)

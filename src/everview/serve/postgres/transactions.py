@@ -35,7 +35,7 @@ class PgTransaction:
         return b"I" if not self.in_block else b"E" if self._failed else b"T"
 
     def require_not_failed(self, prepared: PreparedText) -> None:
-        """Refuse a statement in a transaction that has failed, unless it ends that."""
+        """Refuse a statement in a failed transaction, unless the statement ends the transaction."""
         if self.in_block and not self._context.session.in_transaction:
             self._failed = True
         if self._failed and not prepared.ends_failure and not prepared.empty:

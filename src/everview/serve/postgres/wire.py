@@ -16,7 +16,7 @@ LENGTH: Final = struct.Struct("!I")
 
 
 class StalledClient(ConnectionError):
-    """A client that has taken nothing of what was sent to it for too long."""
+    """A client that has read nothing for too long."""
 
 
 class Wire:

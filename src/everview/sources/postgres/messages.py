@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Unchanged:
-    """A value that was not sent, as it is large, stored apart, and as it was before."""
+    """A large value, stored apart, that PostgreSQL does not send because the update left it unchanged."""
 
     def __repr__(self) -> str:
         return "UNCHANGED"

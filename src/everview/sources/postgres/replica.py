@@ -28,7 +28,7 @@ from everview.sources.postgres.columns import columns_of, primary_key
 from everview.sources.postgres.dialect import quoted
 from everview.sources.postgres.messages import UNCHANGED, Begun, Changed, Described, Emptied, Ended, Told, read_message
 from everview.sources.postgres.net import NetChanges
-from everview.sources.postgres.slot import SETTINGS, Slot
+from everview.sources.postgres.slot import SETTINGS, ReplicationSlot
 from everview.sources.postgres.source import connected, find_table, schema_of
 from everview.sources.protocol import RESYNC, Position, Row
 from everview.sources.values import keyed, rows_of
@@ -72,7 +72,7 @@ class PostgresReplica:
         except BaseException:
             self._connection.close()
             raise
-        self._slot = Slot(dsn, self._connection, slot or f"everview_{uuid4().hex[:12]}", made)
+        self._slot = ReplicationSlot(dsn, self._connection, slot or f"everview_{uuid4().hex[:12]}", made)
         self._own = publication is None
         self._read_to = self._next = 0  # places of the log: up to the last turn, and up to this one
         self._whole, self._holder = True, None
@@ -238,7 +238,7 @@ class PostgresReplica:
         net.enter(self._checked(old) if change.whole else old, self._checked(new))
 
     def _checked(self, row: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-        """A row with values that fit its columns; one that is not told whole is checked where it is put together."""
+        """A row whose values fit its columns; rows with unsent values are checked once they are complete."""
         return row if row is None or UNCHANGED in row else self._row_of(row)
 
     def _values(self, told: tuple[Told, ...]) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """A logical replication slot: PostgreSQL's own account of what a reader has read, by places of its log.
 
 A slot is made with a snapshot of the same moment, so that what the snapshot shows and what the slot tells later are,
-together, everything once. Changes are looked at without being consumed; only `Slot.advance` lets the server forget.
+together, everything once. Looking at changes does not consume them: only `ReplicationSlot.advance` lets them go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SETTINGS = "SET datestyle = 'ISO'; SET timezone = 'UTC'; SET bytea_output = 'hex
 
 
 @dataclass
-class Slot:
+class ReplicationSlot:
     """A slot of a name, with the publication whose changes it tells."""
 
     dsn: str

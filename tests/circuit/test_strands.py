@@ -22,7 +22,7 @@ def test_strands_are_the_instructions_that_need_nothing_of_pythons() -> None:
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     compiled = db._core.run.state.compiled
     assert compiled is not None
-    code, _ = compiled._code(*compiled.program.pieces[0])
+    code = compiled._piece(*compiled.program.pieces[0]).code
     strands = strands_of(code)
     numbers = [number for strand in strands.numbers for number in strand]
     left = code_without(code, numbers)

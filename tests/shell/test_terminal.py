@@ -44,9 +44,9 @@ class Typed:
         self.terminal = ours
 
     def until(self, end: str) -> str:
-        """All that is shown until a text comes, without colours."""
+        """All that is shown until a text comes, without colours; a space may be shown as a step of the cursor."""
         shown = ""
-        while end not in shown:
+        while end.replace(" ", "") not in shown.replace(" ", ""):
             ready, _, _ = select.select([self.terminal], [], [], 120)
             assert ready, f"{end!r} did not come after {shown!r}"
             try:

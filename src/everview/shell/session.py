@@ -292,5 +292,6 @@ class ShellSession:
                 said = dict(zip(changes.schema.names, row, strict=True))
                 self._line(json.dumps({"view": name, "epoch": epoch, "weight": weight, "row": said}, default=str))
             return
-        self.console.print(Text(f"{name}, epoch {epoch}", "bold cyan"))
-        show_rows(self.console, changes.schema, changes.elements(), changes.weights.tolist())
+        with self.console:  # in one piece, so that the line being typed does not come between
+            self.console.print(Text(f"{name}, epoch {epoch}", "bold cyan"))
+            show_rows(self.console, changes.schema, changes.elements(), changes.weights.tolist())

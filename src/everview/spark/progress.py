@@ -58,6 +58,7 @@ class Progress:
             "rows_in": dict(self.rows_in),
             "rows_out": dict(self.rows_out),
             "times": dict(self.times),
+            "recomputed": list(self.recomputed),
         }
 
 

@@ -319,8 +319,6 @@ def test_statements_about_files_that_cannot_be(db: ev.Database, statement: str, 
 
 
 def test_a_function_that_reads_files_makes_no_view(db: ev.Database) -> None:
-    db.sql(
-        "CREATE FUNCTION latest() RETURNS TABLE RETURN SELECT id FROM read_csv('m.csv', delimiter => ';', encoding => 'latin-1')"
-    )
+    db.sql(f"CREATE FUNCTION latest() RETURNS TABLE RETURN SELECT id FROM read_csv('m.csv', {SQL_OPTIONS})")
     with pytest.raises(DefinitionError, match="reads files"):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT * FROM latest()")

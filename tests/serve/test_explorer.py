@@ -308,6 +308,7 @@ def test_sql_completes_and_shows_where_a_mistake_is(server, browser):
 def test_a_large_circuit_and_a_large_view_do_not_stall_a_phone(server, browser, monkeypatch):
     folded = FoldedCircuit(large_circuit(), Catalog())
     monkeypatch.setattr("everview.serve.explorer.explorer.Explorer.folded", lambda self: folded)
+    server._door.explorer._drawn.clear()  # pictures of the circuit that was there
     tab = browser.tab(f"http://127.0.0.1:{server.port}/#/circuit", 390, 780)
     tab.until("document.querySelectorAll('.box').length > 50")
     tab.click('[data-box="v:v0"]')

@@ -9,7 +9,7 @@ import pytest
 
 from everview.runtimes.embedded.interned import chunks_of, is_ordered
 from everview.runtimes.spark import engine
-from everview.spark import Pipeline, delivery, reading
+from everview.spark import Pipeline, delivery
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,6 @@ def build(spark: SparkSession, path: Path, place: Any) -> Pipeline:
 def test_the_driver_has_references(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_BYTES", 10_000)
     monkeypatch.setattr(delivery, "FEW", 100)
-    monkeypatch.setattr(reading, "FEW", 100)
     with build(spark, tmp_path, "cluster") as p:
         p.refresh()
         core = p._state.engine()

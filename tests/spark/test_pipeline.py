@@ -505,9 +505,9 @@ def test_another_view_of_a_source_that_is_not_kept(
 def test_a_view_too_large_for_the_driver_is_read_by_tasks(
     spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from everview.spark import reading
+    from everview.spark import delivery
 
-    monkeypatch.setattr(reading, "FEW", 10)
+    monkeypatch.setattr(delivery, "FEW", 10)
     p = opened(spark, tmp_path / "state", shards=2)
     p.source("t", spark.range(100).selectExpr("id", "concat('n', id) AS name")).sink("all")
     p.sink("all", path=tmp_path / "out", mode="snapshot")

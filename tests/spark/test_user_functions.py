@@ -24,7 +24,8 @@ from spark.frames import by_pipeline, by_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark]
+# PySpark says so of every plain function with hints of types; it is one, then.
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:Cannot infer the eval type from type hints")]
 
 COLUMNS = (
     "id BIGINT NOT NULL, n INT, x DOUBLE, d DECIMAL(10,2), s STRING, b BOOLEAN, day DATE, at TIMESTAMP, "

@@ -30,7 +30,7 @@ from everview.codes.exits import AsFrames
 from everview.errors import QueryError, UnknownName, WrongType, shown
 from everview.frontends.frame.binding import FrameBinding
 from everview.frontends.frame.bound import BoundFrame
-from everview.frontends.frame.columns import FrameColumn, column_or_name, name_parts, quoted
+from everview.frontends.frame.columns import FrameColumn, column_or_name, literal_column, name_parts, quoted
 from everview.frontends.frame.grouped import GroupedData
 from everview.frontends.frame.missing import MissingValues
 from everview.frontends.frame.records import FrameRow, simple_type, tree_text
@@ -258,6 +258,25 @@ class DataFrame(AsFrames):
     def na(self) -> MissingValues:
         """Missing values: ``na.drop()``, ``na.fill(0)``, ``na.replace(1, 2)``."""
         return MissingValues(self)
+
+    def unpivot(
+        self,
+        ids: str | Sequence[str],
+        values: str | Sequence[str] | None,
+        variableColumnName: str,
+        valueColumnName: str,
+    ) -> DataFrame:
+        """A row for each of some columns, with its name and its value, behind the columns that stay."""
+        kept = [ids] if isinstance(ids, str) else list(ids)
+        told = [name for name in self.columns if name not in kept] if values is None else values
+        told = [told] if isinstance(told, str) else list(told)
+        if not told:
+            raise QueryError("unpivot: no column is left to become rows", hint="name some in values")
+        variable, value = quoted(variableColumnName), quoted(valueColumnName)
+        pairs = [f"struct({literal_column(name).text} AS {variable}, {quoted(name)} AS {value})" for name in told]
+        return self.selectExpr(*map(quoted, kept), f"inline(array({', '.join(pairs)}))")
+
+    melt = unpivot
 
     def dropna(
         self, how: str = "any", thresh: int | None = None, subset: str | Sequence[str] | None = None

@@ -8,6 +8,7 @@ in order, and every byte as it was written.
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import shutil
@@ -109,7 +110,7 @@ SERVERS: Final = {
 def run(seconds: float, seed: int) -> Outcome:
     """Try one server after the other, each for its share of the time."""
     outcome, chance = Outcome(), random.Random(seed)
-    HOME.mkdir(parents=True, exist_ok=True)
+    (HOME / "python").mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(HOME / "python")])
     sys.path.append(str(HOME / "python"))
     for name, server in SERVERS.items():
@@ -133,6 +134,7 @@ def _installed(server: StoreServer) -> str | None:
         done = subprocess.run(command.split(), cwd=HOME, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             return f"{command}: {done.stderr.strip()[-300:]}"
+    importlib.invalidate_caches()  # what pip has installed is to be found
     return None
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# All tests, in three lanes beside each other: those that share one Spark session, which waits for a JVM much of the time;
-# those that start a session or a cluster of their own, pages among them; and the checks with all other tests and pages.
-# What the first two have to say comes when the last is done. Delta Lake is not made for the pinned PySpark yet: its tests
-# have the one that it is made for.
+# All tests, in two lanes beside each other: those on Spark, whose one session waits for a JVM much of the time; and
+# the checks, all other tests and pages, and what starts a session of its own: tests on a cluster, on Spark Connect, with
+# Delta Lake, and pages. A third lane gains nothing: both cores are busy all the time.
+# What the Spark lane has to say comes when the other one is done. Delta Lake is not made for the pinned PySpark yet:
+# its tests have the one that it is made for.
 set -u
 cd "$(dirname "$0")/.."
 export HYPOTHESIS_PROFILE=ci
@@ -12,42 +13,26 @@ pytest=(.venv/bin/python -m pytest -q)
 spark_pages=$(grep -rlE '^>>> from everview.spark import .*session' README.md docs)
 pages=$(find README.md docs -name '*.md' | grep -vxF "$spark_pages")
 
-on_one_session() {
-    "${pytest[@]}" -m spark
-}
-
-# shellcheck disable=SC2086
-on_sessions_of_their_own() {
-    "${pytest[@]}" -m own_session tests &&
-        "${pytest[@]}" -m cluster tests/spark/test_cluster.py &&
-        "${pytest[@]}" -m connect tests/spark/test_connect.py &&
-        PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta &&
-        "${pytest[@]}" --doctest-glob='*.md' $spark_pages
-}
-
-# shellcheck disable=SC2086
-all_others() {
-    make --no-print-directory check &&
-        "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not own_session and not cluster and not connect and not delta" \
-            --doctest-glob='*.md' tests src $pages
-}
-
-logs=$(mktemp -d)
-on_one_session >"$logs/one" 2>&1 &
-one=$!
-on_sessions_of_their_own >"$logs/own" 2>&1 &
-own=$!
-trap 'pkill -P $one; pkill -P $own; kill $one $own 2>/dev/null; rm -rf "$logs"' EXIT
+log=$(mktemp)
+"${pytest[@]}" -m spark >"$log" 2>&1 &
+lane=$!
+trap 'kill $lane 2>/dev/null; rm -f "$log"' EXIT
 trap 'exit 130' INT TERM
 
-tell() { # what a lane has said so far, and the rest as it comes
-    echo "$3"
-    tail -n +1 -f --pid="$1" "$2"
-    wait "$1"
-}
-
-all_others
-failed=$?
-tell $own "$logs/own" "The tests with Spark sessions of their own, which began at the same time:" || failed=1
-tell $one "$logs/one" "The tests on one Spark session, which began at the same time:" || failed=1
-exit $failed
+# shellcheck disable=SC2086
+make --no-print-directory check &&
+    "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not connect and not delta" --doctest-glob='*.md' tests src $pages &&
+    "${pytest[@]}" -m cluster tests/spark/test_cluster.py &&
+    "${pytest[@]}" -m connect tests/spark/test_connect.py &&
+    PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta &&
+    "${pytest[@]}" --doctest-glob='*.md' $spark_pages
+others=$?
+if kill -0 $lane 2>/dev/null; then
+    echo "The tests on Spark, which began at the same time:"
+    tail -n +1 -f --pid=$lane "$log" # as far as they are, and the rest as it comes
+else
+    cat "$log"
+fi
+wait $lane
+spark=$?
+exit $((others || spark))

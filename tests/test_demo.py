@@ -87,7 +87,7 @@ def test_the_views_are_what_spark_sql_says(spark: SparkSession, tmp_path: Path) 
         assert expected[view], f"{view} is not trivial"
 
 
-@pytest.mark.own_session
+@pytest.mark.spark
 @pytest.mark.slow
 def test_the_demo_runs_to_its_end(tmp_path: Path) -> None:
     kept = tmp_path / "kept"

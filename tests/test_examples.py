@@ -13,7 +13,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9]*.py"))
 
 def _case(example: Path) -> object:
     marks = (
-        [pytest.mark.own_session]
+        [pytest.mark.spark]
         if "import pyspark" in example.read_text() or "everview.spark" in example.read_text()
         else []
     )

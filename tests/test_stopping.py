@@ -158,7 +158,7 @@ def test_a_run_that_is_stopped_while_it_loads_its_modules(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.own_session
+@pytest.mark.spark
 @pytest.mark.parametrize("moment", ["while Java starts", "after an epoch"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped(tmp_path: Path, moment: str, number: int) -> None:

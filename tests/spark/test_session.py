@@ -100,7 +100,7 @@ def test_a_running_session_is_never_reconfigured(
     assert dict(spark.conf.getAll) == before
 
 
-@pytest.mark.own_session
+@pytest.mark.spark
 def test_a_new_session() -> None:
     program = """
         from pyspark.sql import functions as f

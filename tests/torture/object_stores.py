@@ -8,6 +8,7 @@ in order, and every byte as it was written.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import random
@@ -129,11 +130,15 @@ def _installed(server: StoreServer) -> str | None:
     """Install a server and the libraries of its clients; returns why not."""
     environment = {**os.environ, "GOBIN": str(HOME / "bin")}
     for command in server.install:
+        stamp = HOME / f"{hashlib.sha256(command.encode()).hexdigest()[:12]}.installed"
+        if stamp.exists():
+            continue
         if shutil.which(command.split()[0]) is None:
             return f"there is no {command.split()[0]}"
         done = subprocess.run(command.split(), cwd=HOME, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             return f"{command}: {done.stderr.strip()[-300:]}"
+        stamp.touch()
     importlib.invalidate_caches()  # what pip has installed is to be found
     return None
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # See to a Java runtime that Spark can use: the system's if it is new enough, else Debian's package.
 set -euo pipefail
+# shellcheck source=scripts/debian.sh
+. "$(dirname "$0")/debian.sh"
 
 needed=17
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java # the one that PySpark would start
@@ -11,24 +13,10 @@ major_version() { # of the Java above, or 0 if there is none
     echo "${found:-0}"
 }
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
-can_install() {
-    [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null && as_root true 2>/dev/null
-}
-
-install_package() {
-    export DEBIAN_FRONTEND=noninteractive
-    as_root apt-get update -qq
-    as_root apt-get install -y -qq --no-install-recommends "openjdk-$needed-jre-headless" >/dev/null
-}
-
 [ "$(major_version)" -ge "$needed" ] && exit
-if can_install; then
+if [ -z "${JAVA_HOME:-}" ] && can_install; then
     echo "No Java $needed or newer found: installing openjdk-$needed-jre-headless."
-    install_package || true
+    install_packages "openjdk-$needed-jre-headless" || true
     [ "$(major_version)" -ge "$needed" ] && exit
 fi
 

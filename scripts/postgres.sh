@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # See to a PostgreSQL server that the tests can start: the system's if it is new enough, else Debian's package.
 set -euo pipefail
+# shellcheck source=scripts/debian.sh
+. "$(dirname "$0")/debian.sh"
 
 needed=13
 
@@ -18,24 +20,10 @@ new_enough() {
     [ "${version:-0}" -ge "$needed" ]
 }
 
-as_root() {
-    if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
-}
-
-can_install() {
-    command -v apt-get >/dev/null && as_root true 2>/dev/null
-}
-
-install_package() {
-    export DEBIAN_FRONTEND=noninteractive
-    as_root apt-get update -qq
-    as_root apt-get install -y -qq --no-install-recommends postgresql >/dev/null
-}
-
 new_enough && exit
 if can_install; then
     echo "No PostgreSQL $needed or newer found: installing postgresql."
-    install_package || true
+    install_packages postgresql || true
     new_enough && exit
 fi
 

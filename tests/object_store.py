@@ -29,10 +29,23 @@ while True:
 """
 
 
+def make_bucket(server: str) -> None:
+    """Make the bucket ``bank`` at a server that speaks S3."""
+    import boto3
+
+    client: Any = boto3.client(
+        "s3",
+        endpoint_url=f"http://{server}",
+        region_name="us-east-1",
+        aws_access_key_id="everview",
+        aws_secret_access_key="secret",
+    )
+    client.create_bucket(Bucket="bank")
+
+
 @contextmanager
 def s3_server() -> Generator[str]:
     """A server with the bucket ``bank``, for as long as this lasts; gives ``host:port``."""
-    import boto3
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -40,14 +53,7 @@ def s3_server() -> Generator[str]:
     server.start()
     try:
         host, port = server.get_host_and_port()
-        client: Any = boto3.client(
-            "s3",
-            endpoint_url=f"http://{host}:{port}",
-            region_name="us-east-1",
-            aws_access_key_id="everview",
-            aws_secret_access_key="secret",
-        )
-        client.create_bucket(Bucket="bank")
+        make_bucket(f"{host}:{port}")
         yield f"{host}:{port}"
     finally:
         server.stop()

@@ -23,10 +23,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-from object_store import PLAN, WRITER
+from object_store import PLAN, WRITER, make_bucket
 from torture.outcome import Outcome
 
 HOME: Final = Path(".connectors/object_stores").absolute()
@@ -46,19 +46,6 @@ class StoreServer:
     command: Callable[[int, Path], list[str]]
     make: Callable[[int], None]
     url: Callable[[int, int], str]  # by port and number of the state
-
-
-def _make_in_s3(port: int) -> None:
-    import boto3
-
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=f"http://127.0.0.1:{port}",
-        region_name="us-east-1",
-        aws_access_key_id="everview",
-        aws_secret_access_key="secret",
-    )
-    client.create_bucket(Bucket="bank")
 
 
 def _make_in_azure(port: int) -> None:
@@ -82,7 +69,7 @@ SERVERS: Final = {
             *(str(HOME / "bin" / "versitygw"), "--access", "everview", "--secret", "secret", "--port"),
             *(f"127.0.0.1:{port}", "--quiet", "posix", str(data)),
         ],
-        _make_in_s3,
+        lambda port: make_bucket(f"127.0.0.1:{port}"),
         lambda port, n: (
             f"s3://everview:secret@bank/state-{n}?scheme=http&endpoint_override=127.0.0.1%3A{port}&region=us-east-1"
         ),

@@ -140,3 +140,9 @@ def test_without_boto3(monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
     monkeypatch.setattr(arrow_objects, "import_module", missing)
     with pytest.raises(MissingRuntime, match=r"needs boto3, .*: pip install 'everview\[s3\]'"):
         Store.exists(state_url(s3))
+
+
+def test_a_key_of_azure_that_is_not_escaped_is_told_and_not_shown() -> None:
+    with pytest.raises(StoreError, match="a number for its port") as told:
+        arrow_objects._blob_account("abfss://bank:Eby8/dM02==@money.dfs.core.windows.net/state")
+    assert "Eby8" not in str(told.value)

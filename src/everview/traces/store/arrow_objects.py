@@ -234,15 +234,22 @@ def _blob_account(url: str) -> str:
     'http://127.0.0.1:10000/money'
     """
     parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:  # the URL is not shown: it ends within the key
+        raise StoreError(
+            "an abfss:// URL has something else than a number for its port",
+            hint="a key in a URL is escaped: urllib.parse.quote(key, safe='')",
+        ) from None
     if not parts.username or parts.hostname is None:
         raise StoreError(
             f"{_without_secrets(url)} does not name a place for a state",
             hint="give abfss://container@account.dfs.core.windows.net/path",
         )
-    if parts.port is None:
+    if port is None:
         return f"https://{parts.hostname.replace('.dfs.', '.blob.')}"
     scheme = "http" if _options(url).get("enable_tls") == "false" else "https"
-    return f"{scheme}://{parts.hostname}:{parts.port}/{parts.username}"
+    return f"{scheme}://{parts.hostname}:{port}/{parts.username}"
 
 
 def _by_key(url: str) -> tuple[Any, str]:

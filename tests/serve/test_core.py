@@ -52,6 +52,39 @@ def test_reads_are_consistent_while_the_writer_goes_on(owner):
         old.sql("INSERT INTO t VALUES (9, 'x')")
 
 
+class DropsTheStop:
+    """An object in whose finaliser the interpreter raises a stop, and drops it as it does with all errors of those."""
+
+    def __init__(self, entered, dropped):
+        self.entered, self.dropped = entered, dropped
+
+    def __del__(self):
+        self.entered.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            self.dropped.set()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stop_that_a_finaliser_swallows_is_repeated(owner):
+    entered, dropped = threading.Event(), threading.Event()
+
+    def stubborn(db):
+        DropsTheStop(entered, dropped)
+        while True:
+            time.sleep(0.001)
+
+    task = owner.submit(stubborn)
+    assert entered.wait(120)
+    assert task.stop()
+    with pytest.raises(StatementCancelled):
+        task.result(120)
+    assert dropped.is_set()
+    assert owner.submit(lambda db: 6 * 7).result(120) == 42
+
+
 def test_a_reader_does_not_wait_for_the_writer(owner):
     begun, go = threading.Event(), threading.Event()
 

@@ -2,7 +2,8 @@
 
 A task is stopped by an exception that the interpreter raises in its thread. The engine is made for that: whatever is
 cut short is undone or completed by whoever comes next. Compiled code is not interrupted, so a stop takes effect when
-the kernel at hand returns.
+the kernel at hand returns. And the interpreter drops an exception that it happens to raise in a finaliser, so a stop is
+repeated until the work ends.
 
 >>> task = ServerTask(lambda: 6 * 7)
 >>> task.run()
@@ -23,6 +24,7 @@ from everview.errors import EverviewError, StatementCancelled, StatementTimeout
 
 T = TypeVar("T")
 LOOK: Final = 0.02  # seconds between two looks for tasks whose time is over
+AGAIN: Final = 0.25  # seconds that stopped work has to end by itself before it is interrupted once more
 _raise_in: Any = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
@@ -40,6 +42,7 @@ class ServerTask(Future[T], Generic[T]):
         self._guard = threading.Lock()
         self._thread: int | None = None  # in which the work runs
         self._reason: EverviewError | None = None
+        self._stopped_at = 0.0
         self.ends_at: float | None = None  # when it has taken too long, once it runs
 
     def run(self, settle: Callable[[], None] | None = None) -> None:
@@ -49,13 +52,15 @@ class ServerTask(Future[T], Generic[T]):
         done: list[T] = []
         failure: BaseException | None = None
         try:
-            self._begin()
-            done.append(self._work())
-        except TaskStopped:
-            pass
+            try:
+                self._begin()
+                done.append(self._work())
+            except Exception as error:  # noqa: BLE001, whoever waits is told
+                failure = error
+            self._end()
         except BaseException as error:  # noqa: BLE001, whoever waits is told
-            failure = error
-        self._end()
+            self._end()
+            failure = None if isinstance(error, TaskStopped) else error
         try:
             if settle is not None:
                 settle()
@@ -73,9 +78,15 @@ class ServerTask(Future[T], Generic[T]):
                 return False
             self._reason = self._reason or reason or _cancelled()
             if self._thread is not None:
-                _raise_in(ctypes.c_ulong(self._thread), ctypes.py_object(TaskStopped))
+                self._interrupt(self._thread)
                 return True
         return self.cancel()
+
+    def insist(self, now: float) -> None:
+        """Interrupt work once more that was stopped and still runs."""
+        with self._guard:
+            if self._thread is not None and self._reason is not None and now > self._stopped_at + AGAIN:
+                self._interrupt(self._thread)
 
     def overdue(self, now: float) -> bool:
         """Whether it has run for longer than it may."""
@@ -89,6 +100,10 @@ class ServerTask(Future[T], Generic[T]):
                 f"the statement took longer than {self._seconds:g} s", hint="ask for less, or allow it more time"
             )
         )
+
+    def _interrupt(self, thread: int) -> None:
+        self._stopped_at = monotonic()
+        _raise_in(ctypes.c_ulong(thread), ctypes.py_object(TaskStopped))
 
     def _begin(self) -> None:
         with self._guard:
@@ -116,7 +131,7 @@ def _cancelled() -> StatementCancelled:
 
 
 class Watch:
-    """A thread that stops tasks whose time is over."""
+    """A thread that stops tasks whose time is over, and those that did not notice that they were stopped."""
 
     def __init__(self) -> None:
         self._tasks: set[ServerTask[Any]] = set()
@@ -151,3 +166,4 @@ class Watch:
             for task in tuple(self._tasks):
                 if task.overdue(now):
                     task.time_out()
+                task.insist(now)

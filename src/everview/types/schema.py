@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class Schema:
         check_names(names, "a schema")
         starts = [0, *accumulate([f.type.words(f.nullable) for f in fields])]
         init = object.__setattr__
-        init(self, "fields", fields)
+        init(self, "fields", _shared(fields))
         init(self, "names", tuple(names))
         init(self, "types", tuple([f.type for f in fields]))
         init(self, "width", starts[-1])
@@ -148,3 +149,9 @@ class Schema:
             for f in self.fields
         )
         return f"<table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>{cells}</tbody></table>"
+
+
+@lru_cache(4096)
+def _shared(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The same object for equal columns: schemas are keys of caches that every tick reads, and compared by identity."""
+    return fields

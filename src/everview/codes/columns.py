@@ -45,6 +45,7 @@ from everview.types import (
 
 # The Python types that Arrow converts exactly as `coerce` would, or refuses.
 _INT: Final = frozenset({int})
+_RAW: Final[dict[str, set[type]]] = {"ID": {Id}, "VARIANT": {Variant}}  # values that Arrow gets as their bytes
 _PLAIN: Final[dict[str, frozenset[type]]] = {
     "BOOLEAN": frozenset({bool}),
     "TINYINT": _INT,
@@ -143,9 +144,7 @@ def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
             return _any(values, kinds)
         case ScalarType("SYMBOL") if kinds == {Symbol}:
             return pa.array([None if v is None else v.name for v in values], type_.arrow)
-        case ScalarType("ID") if kinds == {Id}:
-            return pa.array([None if v is None else v.raw for v in values], type_.arrow)
-        case ScalarType("VARIANT") if kinds == {Variant}:
+        case ScalarType(name) if kinds == _RAW.get(name):
             return pa.array([None if v is None else v.raw for v in values], type_.arrow)
         case ScalarType("TIME" | "TIMESTAMP_NTZ") if any(getattr(v, "tzinfo", None) for v in values):
             return None

@@ -36,6 +36,15 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _FEW: Final = 64  # texts
 MANY: Final = 1 << 15  # rows; below, there is nothing to be gained by blocks and threads
 _KNOWN: Final = 8  # layouts of tables that are remembered for a schema
+_OWN_FORMS: Final[dict[str, int]] = {  # of types that are read where the column has just their own type of Arrow
+    "TIMESTAMP_NTZ": kernels.INT64,
+    "TIME": kernels.INT64,
+    "INTERVAL DAY TO SECOND": kernels.INT64,
+    "DATE": kernels.INT32,
+    "BOOLEAN": kernels.BITS,
+    "DOUBLE": kernels.FLOAT64,
+    "FLOAT": kernels.FLOAT32,
+}
 _FORMS: Final[dict[pa.DataType, int]] = {
     pa.int8(): kernels.INT8,
     pa.int16(): kernels.INT16,
@@ -217,15 +226,9 @@ def _form(field: Field, arrow: pa.DataType) -> int | None:
             return _FORMS.get(arrow)
         case ScalarType("TIMESTAMP"):
             return kernels.INT64 if at.is_timestamp(arrow) and arrow.unit == "us" else None
-        case ScalarType("TIMESTAMP_NTZ" | "TIME" | "INTERVAL DAY TO SECOND"):
-            return kernels.INT64 if arrow == field.type.arrow else None
-        case ScalarType("DATE"):
-            return kernels.INT32 if arrow == pa.date32() else None
-        case ScalarType("BOOLEAN"):
-            return kernels.BITS if arrow == pa.bool_() else None
-        case ScalarType("DOUBLE" | "FLOAT" as name):
-            if arrow == pa.float32():
-                return kernels.FLOAT32
-            return kernels.FLOAT64 if name == "DOUBLE" and arrow == pa.float64() else None
+        case ScalarType("DOUBLE") if arrow == pa.float32():
+            return kernels.FLOAT32
+        case ScalarType(name) if name in _OWN_FORMS:
+            return _OWN_FORMS[name] if arrow == field.type.arrow else None
         case _:
             return None

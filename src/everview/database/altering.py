@@ -110,15 +110,10 @@ class ChangedTable:
                 self._set_type(self._place(name), type_)
             case st.SetNullable(name, nullable):
                 self._set_nullable(self._place(name), nullable)
-            case st.SetDefault(name, default):
-                name = self.fields[self._place(name)][0].name
-                rest = {column: value for column, value in self.table.defaults.items() if column != name}
-                new = {} if default is None else {name: default_of(name, default)}
-                self.table = replace(self.table, defaults={**rest, **new})
-            case st.SetComment(name, comment):
-                name = name and self.fields[self._place(name)][0].name
-                rest = {column: said for column, said in self.table.comments.items() if column != name}
-                self.table = replace(self.table, comments=rest if comment is None else {**rest, name: comment})
+            case st.SetDefault():
+                self._set_default(action, default_of)
+            case st.SetComment():
+                self._set_comment(action)
             case st.AddKey(columns):
                 self._add_key(columns)
             case st.AddConstraint(constraint):
@@ -127,6 +122,19 @@ class ChangedTable:
                 self._release(name, if_exists)
             case _:
                 raise AssertionError(f"{action} is no action")
+
+    def _set_default(self, action: st.SetDefault, default_of: DefaultOf) -> None:
+        name = self.fields[self._place(action.name)][0].name
+        rest = {column: value for column, value in self.table.defaults.items() if column != name}
+        new = {} if action.default is None else {name: default_of(name, action.default)}
+        self.table = replace(self.table, defaults={**rest, **new})
+
+    def _set_comment(self, action: st.SetComment) -> None:
+        """Note a comment on a column, or on the table, which has no name here; None takes it away."""
+        name = action.name and self.fields[self._place(action.name)][0].name
+        rest = {column: said for column, said in self.table.comments.items() if column != name}
+        new = {} if action.comment is None else {name: action.comment}
+        self.table = replace(self.table, comments={**rest, **new})
 
     def _place(self, name: str) -> int:
         names = [f.name for f, _ in self.fields]

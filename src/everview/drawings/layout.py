@@ -75,12 +75,7 @@ def _placed(diagram: Diagram, arrows: Sequence[Arrow]) -> tuple[list[PlacedBox],
     """The boxes of a diagram and of those inside, and the joints of its long arrows; the whole begins at 0, 0."""
     inner = [None if box.inside is None else _placed(box.inside, arrows) for box in diagram.boxes]
     sizes = [_size_of(box, None if each is None else each[2:]) for box, each in zip(diagram.boxes, inner, strict=True)]
-    homes = diagram.homes()
-    lifted: dict[tuple[str, str], Edge] = {
-        (arrow.source, arrow.target): (homes[arrow.source], homes[arrow.target])
-        for arrow in arrows
-        if arrow.source in homes and arrow.target in homes and homes[arrow.source] != homes[arrow.target]
-    }
+    lifted = _lifted(diagram.homes(), arrows)
     layers = layers_of(len(diagram.boxes), list(lifted.values()))
     labels = max((text_width(arrow.label) for arrow in diagram.arrows), default=0.0)
     centres, width, height = _centres(layers, sizes, APART + (0.0 if diagram.down else labels), down=diagram.down)
@@ -93,15 +88,29 @@ def _placed(diagram: Diagram, arrows: Sequence[Arrow]) -> tuple[list[PlacedBox],
         boxes.append(PlacedBox(box, x, y, w, h, thick[place] - (h if diagram.down else w)))
         each = inner[place]
         if each is not None:
-            left, top = x - w / 2 + MARGIN, y + h / 2 - MARGIN - each[3]
-            boxes += [replace(b, x=b.x + left, y=b.y + top) for b in each[0]]
-            joints |= {names: [(px + left, py + top) for px, py in points] for names, points in each[1].items()}
+            moved = _moved(each[0], each[1], x - w / 2 + MARGIN, y + h / 2 - MARGIN - each[3])
+            boxes += moved[0]
+            joints |= moved[1]
     for names, (source, target) in lifted.items():
-        steps = layers.joints.get((source, target))
-        turned = layers.joints.get((target, source), [])[::-1] if steps is None else steps
-        ways = [passing[joint] for joint in turned]
-        joints[names] = [point for way in ways for point in (way if steps is not None else way[::-1])]
+        forth, back = layers.joints.get((source, target), []), layers.joints.get((target, source), [])
+        points = [point for joint in forth or back for point in passing[joint]]
+        joints[names] = points if forth else points[::-1]
     return boxes, joints, width, height
+
+
+def _moved(boxes: list[PlacedBox], joints: Joints, right: float, down: float) -> tuple[list[PlacedBox], Joints]:
+    """What lies inside of a box, so far from where the whole begins."""
+    lines: Joints = {names: [(x + right, y + down) for x, y in points] for names, points in joints.items()}
+    return [replace(box, x=box.x + right, y=box.y + down) for box in boxes], lines
+
+
+def _lifted(homes: Mapping[str, int], arrows: Sequence[Arrow]) -> dict[tuple[str, str], Edge]:
+    """The arrows between different boxes of a diagram, or between what is inside of these, as edges of the boxes."""
+    return {
+        (arrow.source, arrow.target): (homes[arrow.source], homes[arrow.target])
+        for arrow in arrows
+        if arrow.source in homes and arrow.target in homes and homes[arrow.source] != homes[arrow.target]
+    }
 
 
 def _size_of(box: Box, inside: Sequence[float] | None) -> Point:

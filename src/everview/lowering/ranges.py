@@ -7,6 +7,7 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
@@ -89,33 +90,23 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     by = tuple(e for e, _ in first_call.order)
     wanted = [*first_call.partition, *by, *(e for read in (*arguments, *reached) for e in read)]
     stream, places = extended(stream, wanted)
-    partition = list(dict.fromkeys(places[: len(first_call.partition)]))
     start = len(first_call.partition)
+    partition = list(dict.fromkeys(places[:start]))
     directions: dict[int, Direction] = {}
     for column, (_, how) in zip(places[start:], first_call.order, strict=False):
         directions.setdefault(column, direction(how))
     ordered = [column for column in directions if column not in partition]
-    for column in range(len(stream.schema)):
-        directions.setdefault(column, Direction.ASC)
-    fields = (
-        *partition,
-        *ordered,
-        *(column for column in directions if column not in partition and column not in ordered),
-    )
+    fields = tuple(dict.fromkeys([*partition, *ordered, *range(len(stream.schema))]))
     # Ties are told apart by all other columns, in an order that depends on values alone; to sessions they are the same.
-    telling = ordered if all(_name(call) in SESSIONS for call in calls) else fields
+    telling = ordered if all(_name(call) in SESSIONS for call in calls) else fields[len(partition) :]
     order = tuple(
-        (place, directions[column])
-        for place, column in enumerate(fields)
-        if column in telling and column not in partition
+        (place, directions.get(column, Direction.ASC)) for place, column in enumerate(fields) if column in telling
     )
     indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
     rest = iter(places[start + len(by) :])
     read_at = [[fields.index(next(rest)) for _ in read] for read in arguments]
     reached_at = [[fields.index(next(rest)) for _ in read] for read in reached]
-    made = [
-        _over(call, read_at[number], reached_at[number], indexed.schema, number) for number, call in enumerate(calls)
-    ]
+    made = list(map(_over, calls, read_at, reached_at, repeat(indexed.schema), count()))
     operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
     read = stream.circuit.add(operator, [indexed])
     back = [fields.index(column) for column in range(width)]

@@ -164,10 +164,7 @@ def _told(value: Any, seen: set[int], depth: int) -> Any:
     inner = depth + 1
     match value:
         case Mapping():
-            pairs = [
-                (_told(k, seen, inner), _told(v, seen, inner)) for k, v in cast("Mapping[Any, Any]", value).items()
-            ]
-            return (tuple(sorted(pairs, key=repr)),)
+            return (_of_mapping(cast("Mapping[Any, Any]", value), seen, inner),)
         case list() | tuple():
             return tuple(_told(each, seen, inner) for each in cast("list[Any]", value))
         case set() | frozenset():
@@ -183,6 +180,11 @@ def _told(value: Any, seen: set[int], depth: int) -> Any:
             return _of_class(cast("type[Any]", value), seen, inner)
         case _:
             return _of_object(value, name, seen, inner)
+
+
+def _of_mapping(value: Mapping[Any, Any], seen: set[int], depth: int) -> Any:
+    pairs = [(_told(key, seen, depth), _told(held, seen, depth)) for key, held in value.items()]
+    return tuple(sorted(pairs, key=repr))
 
 
 def _of_class(kind: type, seen: set[int], depth: int) -> Any:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from everview.multiway import Statistics
@@ -146,10 +147,8 @@ class _Arranging:
     def _at_once(self, plan: Plan, tree: Tree) -> Plan | None:
         equalities = tree.equalities()
         variable = _classes(tree.starts[-1], equalities.values())
-        edges = [
-            frozenset(variable[column] for column in range(start, stop))
-            for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
-        ]
+        terms = tuple(tuple(variable[start:stop]) for start, stop in pairwise(tree.starts))
+        edges = [frozenset(term) for term in terms]
         shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
         joined = [edge & shared for edge in edges]
         whole = not any(map(_strictness, tree.relations))
@@ -159,10 +158,6 @@ class _Arranging:
         sized = len(sizes) == len(rows)
         if not _connected(joined) or not (cyclic or in_three or sized):
             return None
-        terms = tuple(
-            tuple(variable[column] for column in range(start, stop))
-            for start, stop in zip(tree.starts, tree.starts[1:], strict=False)
-        )
         others = [c for c in tree.conditions if c not in equalities]
         order = self._along_keys(tree, terms, sizes if sized else None) if cyclic or not in_three else None
         if order is not None:

@@ -78,10 +78,9 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
             return lambda entries: _truth(call, _values(call, entries))
         case "min" | "max":
             return _extreme(call, type_)
-        case "first":
-            return lambda entries: next((value for (value,), _ in ordered(call, schema, entries)), None)
-        case "last":
-            return lambda entries: next((value for (value,), _ in reversed(ordered(call, schema, entries))), None)
+        case "first" | "last":
+            place = 0 if call.function == "first" else -1
+            return lambda entries: [value for (value,), _ in ordered(call, schema, entries) or [((None,), 1)]][place]
         case "percentile" | "percentile discrete" | "quantile":
             return lambda entries: _percentile(call, type_, ordered(call, schema, entries))
         case "mode":

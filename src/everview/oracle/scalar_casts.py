@@ -120,20 +120,10 @@ def _convert(value: Any, type_: Type, to: Type) -> Any:
     if isinstance(value, dt.time):
         seconds = Fraction(_of_day(value), 1_000_000)
         return rounded_decimal(seconds, to) if isinstance(to, Decimal) else _integer(seconds, to)
-    if to == TIME:
-        return value.astimezone(dt.UTC).time() if value.tzinfo else value.time()
-    if TIMESTAMP_NTZ in (type_, to) and isinstance(value, dt.datetime):
-        if to == DATE:
-            return value.date()
-        return value.replace(tzinfo=None) if to == TIMESTAMP_NTZ else value.replace(tzinfo=dt.UTC)
-    if to == TIMESTAMP_NTZ:
-        return dt.datetime(value.year, value.month, value.day)
     if to == BOOLEAN:
         return value != 0
-    if isinstance(value, dt.datetime):
-        return _from_timestamp(value, to)
     if isinstance(value, dt.date):
-        return dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+        return _from_date(value, type_, to)
     if to == TIMESTAMP:
         return _from_seconds(value)
     exact = Fraction(_shortest(value, type_)) if isinstance(value, float) and math.isfinite(value) else value
@@ -146,6 +136,19 @@ def _convert(value: Any, type_: Type, to: Type) -> Any:
     if value == 2.0**63 and to == BIGINT and isinstance(value, float):
         return 2**63 - 1
     return _integer(Fraction(value) if isinstance(value, (float, decimal.Decimal)) else value, to)
+
+
+def _from_date(value: dt.date, type_: Type, to: Type) -> Any:
+    """A date or a timestamp, with a zone or without, as another type."""
+    if not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day, tzinfo=None if to == TIMESTAMP_NTZ else dt.UTC)
+    if to == TIME:
+        return value.astimezone(dt.UTC).time() if value.tzinfo else value.time()
+    if TIMESTAMP_NTZ not in (type_, to):
+        return _from_timestamp(value, to)
+    if to == DATE:
+        return value.date()
+    return value.replace(tzinfo=None if to == TIMESTAMP_NTZ else dt.UTC)
 
 
 def _of_day(time: dt.time) -> int:

@@ -170,8 +170,10 @@ def _written(value: Any, type_: Type, options: str = "{}") -> str:
     if isinstance(type_, MapType):
         members = ((k if isinstance(k, str) else _written(k, type_.key), v) for k, v in value.items())
         return "{" + ",".join(f"{_text(k)}:{_written(v, type_.value, options)}" for k, v in members) + "}"
-    if type_ == VARIANT:
-        return written(value.value)
+    return written(value.value) if type_ == VARIANT else _plainly_written(value, type_)
+
+
+def _plainly_written(value: Any, type_: Type) -> str:
     if type_ == BINARY:
         return _text(base64.encodebytes(value).decode().replace("\n", ""))
     if type_ == TIMESTAMP:
@@ -214,26 +216,25 @@ def _fits(value: Any, type_: Type) -> tuple[bool, Any]:
     """Whether a value is of a type, and then the value."""
     if value is None:
         return True, None
-    if isinstance(type_, Struct):
-        if not isinstance(value, Members):
-            return False, None
-        fields = {f.name: _fits([None, *(v for k, v in value if k == f.name)][-1], f.type)[1] for f in type_.fields}
-        return True, fields
+    if isinstance(type_, Struct | MapType):
+        return _members_fit(value, type_) if isinstance(value, Members) else (False, None)
     if isinstance(type_, Array):
         items = [_fits(item, type_.element) for item in value] if isinstance(value, list) else [(False, None)]
         return all(fits for fits, _ in items), [item for _, item in items] if all(f for f, _ in items) else None
-    if isinstance(type_, MapType):
-        if not isinstance(value, Members):
-            return False, None
-        parts = {key: _fits(member, type_.value) for key, member in dict(value).items()}
-        good = all(fits for fits, _ in parts.values())
-        return good, {key: part for key, (_, part) in parts.items()} if good else None
     if type_ == STRING:
         return True, value if isinstance(value, str) else _text(value)
     if isinstance(value, bool) or type_ == BOOLEAN:
         good = isinstance(value, bool) and type_ == BOOLEAN
         return good, value if good else None
     return _number(value, type_)
+
+
+def _members_fit(value: Members, type_: Struct | MapType) -> tuple[bool, Any]:
+    if isinstance(type_, Struct):
+        return True, {f.name: _fits([None, *(v for k, v in value if k == f.name)][-1], f.type)[1] for f in type_.fields}
+    parts = {key: _fits(member, type_.value) for key, member in dict(value).items()}
+    good = all(fits for fits, _ in parts.values())
+    return good, {key: part for key, (_, part) in parts.items()} if good else None
 
 
 def _number(value: Any, type_: Type) -> tuple[bool, Any]:

@@ -108,8 +108,12 @@ def applied(function: str, given: list[Any], types: list[Type], body: Callable[.
             assert function == "map_zip_with", function
             keys = [k for k, _ in held[0]]
             keys += [k for k, _ in held[1] if not any(compare(k, own) == 0 for own in keys)]
-            sides = [[value_of_key(m, t, k)[1] for m, t in zip(given, types, strict=True)] for k in keys]
-            return made([(k, body(0, k, *side)) for k, side in zip(keys, sides, strict=True)])
+            return made([(k, body(0, k, *_values_of(k, given, types))) for k in keys])
+
+
+def _values_of(key: Any, maps: list[Any], types: list[Type]) -> list[Any]:
+    """What each of some maps holds under a key; None if it has no such key."""
+    return [value_of_key(each, type_, key)[1] for each, type_ in zip(maps, types, strict=True)]
 
 
 def _sorted_by(items: list[Any], body: Callable[..., Any]) -> list[Any]:

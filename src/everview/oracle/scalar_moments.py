@@ -197,19 +197,7 @@ def _read(text: str, pattern: str) -> dt.datetime:
             regex += "(?:" if token == "[" else ")?"
             continue
         letters.append(token)
-        count = len(token)
-        if token[0] in "XxZ":
-            colon = ":" if count in (3, 5) and token != "ZZZ" else ""
-            zero, rest = "Z|" if token[0] == "X" or count == 5 else "", "?" if token in "Xx" else ""
-            regex += rf"({zero}[+-]\d\d(?:{colon}\d\d){rest})"
-        elif token[0] == "D":
-            regex += rf"(\d{{{count},3}})"
-        elif token[0] in "aEM" and not (token[0] == "M" and count < 3):
-            regex += "([A-Za-z]+)"
-        elif token[0] == "y" and count not in (2, 4):
-            regex += r"(\d{1,6})"
-        else:
-            regex += rf"(\d{{1,{count}}})" if token[0] == "S" else rf"(\d{{{count}}})" if count > 1 else r"(\d{1,2})"
+        regex += f"({_readable(token)})"
     match = re.fullmatch(regex, text, re.ASCII)
     if match is None:
         raise NoValue(f"not of the form {pattern}")
@@ -218,6 +206,24 @@ def _read(text: str, pattern: str) -> dt.datetime:
         return _assembled(parts)
     except (ValueError, KeyError, OverflowError):
         raise NoValue("no such moment") from None
+
+
+def _readable(token: str) -> str:
+    """The regular expression of what a run of one letter of a pattern reads."""
+    letter, count = token[0], len(token)
+    if letter in "XxZ":
+        colon = ":" if count in (3, 5) and token != "ZZZ" else ""
+        zero, rest = "Z|" if letter == "X" or count == 5 else "", "?" if token in "Xx" else ""
+        return rf"{zero}[+-]\d\d(?:{colon}\d\d){rest}"
+    if letter == "D":
+        return rf"\d{{{count},3}}"
+    if letter in "aE" or (letter == "M" and count >= 3):
+        return "[A-Za-z]+"
+    if letter == "y" and count not in (2, 4):
+        return r"\d{1,6}"
+    if letter == "S":
+        return rf"\d{{1,{count}}}"
+    return rf"\d{{{count}}}" if count > 1 else r"\d{1,2}"
 
 
 def _assembled(parts: dict[str, tuple[str, str]]) -> dt.datetime:

@@ -28,6 +28,19 @@ def _tokens(form: str) -> tuple[str, bool, list[str], str | None, list[str]]:
     return front, dollar, before.split(",") if before else [], after if point else None, behind
 
 
+def _grouped(digits: str, groups: list[str]) -> str:
+    """Digits in their places, from the right; those that are missing are zeros or spaces, as their group says."""
+    letters, place = "", 0
+    for number, group in reversed(list(enumerate(groups))):
+        for _ in group:
+            place += 1
+            letters = (digits[-place] if place <= len(digits) else "0" if group[0] == "0" else " ") + letters
+        if number:
+            letters = "," + letters
+    first = next((start for start, letter in enumerate(letters) if letter.isdigit()), len(letters))
+    return letters[:first].replace(",", " ") + letters[first:]
+
+
 def _to_char(number: decimal.Decimal, form: str) -> str:
     front, dollar, groups, after, behind = _tokens(form)
     scaled = abs(number) * 10 ** len(after or "")
@@ -40,24 +53,13 @@ def _to_char(number: decimal.Decimal, form: str) -> str:
         kept = "0"
     if beyond:
         kept, fraction = "#" * room, "#" * len(after or "")
-    letters, place = "", room
-    for number_of_group, group in reversed(list(enumerate(groups))):
-        for _ in group:
-            place -= 1
-            there = place >= room - len(kept)
-            letters = (kept[place - room] if there else "0" if group[0] == "0" else " ") + letters
-        if number_of_group:
-            letters = "," + letters
-    first = next((at for at, letter in enumerate(letters) if letter.isdigit()), len(letters))
-    letters = letters[:first].replace(",", " ") + letters[first:]
+    letters = _grouped(kept, groups)
     if after is not None:
         letters += "." + fraction if after else " "
     letters = ("$" if dollar else "") + letters
     sign = {"S": "-" if number < 0 else "+", "MI": "-" if number < 0 else " ", "": ""}
     opening = "<" if "PR" in behind and number < 0 else sign[front]
-    spaces = 0
-    while spaces < len(letters) and letters[spaces] == " ":
-        spaces += 1
+    spaces = len(letters) - len(letters.lstrip(" "))
     ending = "".join((">" if number < 0 else "  ") if mark == "PR" else sign[mark] for mark in behind)
     return " " * spaces + opening + letters[spaces:] + ending
 

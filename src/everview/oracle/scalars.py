@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from functools import cmp_to_key, partial
+from functools import cmp_to_key, partial, reduce
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -101,9 +101,7 @@ def _applied(expression: LambdaCall, row: Sequence[Any], now: dt.datetime | None
         case "zip_with":
             return [body(0, a, b) for a, b in zip_longest(*given)]
         case "aggregate":
-            state = given[1]
-            for element in given[0]:
-                state = body(0, state, element)
+            state = reduce(partial(body, 0), given[0], given[1])
             return body(1, state) if len(expression.bodies) > 1 else state
         case _:
             return _applied_to_maps(expression, given, body)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -151,31 +151,27 @@ def changed(types: Sequence[Type], change: Callable[[Type], Change]) -> Callable
 # -- values of ANY
 
 
+_KEYS_OF_THEMSELVES: Final[dict[type, str]] = {  # the first class that a value is of counts
+    bool: "BOOLEAN",
+    int: "INTEGER",
+    date: "DATE",
+    time: "TIME",
+    timedelta: "DURATION",
+    decimal.Decimal: "DECIMAL",
+    str: "STRING",
+    bytes: "BINARY",
+}
+
+
 def _tagged(value: Any) -> tuple[Any, ...]:
     """A value of ANY as its kind and a key that orders values of that kind; NULL occurs only inside others."""
     match value:
         case None:
             return (KINDS["NULL"],)
-        case bool():
-            return KINDS["BOOLEAN"], value
-        case int():
-            return KINDS["INTEGER"], value
         case float():
             return (KINDS["FLOAT"], *_last_nan(_float(value)))
         case datetime():
             return KINDS["TIMESTAMP"], _moment(value)
-        case date():
-            return KINDS["DATE"], value
-        case time():
-            return KINDS["TIME"], value
-        case timedelta():
-            return KINDS["DURATION"], value
-        case decimal.Decimal():
-            return KINDS["DECIMAL"], value
-        case str():
-            return KINDS["STRING"], value
-        case bytes():
-            return KINDS["BINARY"], value
         case Symbol():
             return KINDS["SYMBOL"], value.name
         case Id():
@@ -186,6 +182,8 @@ def _tagged(value: Any) -> tuple[Any, ...]:
             return KINDS["ARRAY"], tuple(map(_tagged, value))
         case Mapping():
             return KINDS["MAP"], tuple(sorted((_tagged(k), _tagged(v)) for k, v in value.items()))
+        case _ if isinstance(value, tuple(_KEYS_OF_THEMSELVES)):
+            return KINDS[next(kind for class_, kind in _KEYS_OF_THEMSELVES.items() if isinstance(value, class_))], value
         case _:
             atom = atom_of_class(type(value))
             assert atom is not None, f"{value!r} is no value of ANY"

@@ -230,14 +230,8 @@ def value_text(value: Any, type_: Type) -> str:
     """A value as SQL writes it."""
     if value is None:
         return "NULL"
-    if isinstance(type_, Array):
-        return f"array({', '.join(value_text(v, type_.element) for v in value)})"
-    if isinstance(type_, Struct):
-        parts = value.values() if isinstance(value, dict) else value
-        return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, type_.fields, strict=True))})"
-    if isinstance(type_, MapType):
-        pairs = value.items() if isinstance(value, dict) else value
-        return f"map({', '.join(f'{value_text(k, type_.key)}, {value_text(v, type_.value)}' for k, v in pairs)})"
+    if isinstance(type_, Array | Struct | MapType):
+        return _nested(value, type_)
     if type_ in INTERVALS:
         return _interval(value, type_)
     if type_ == STRING:
@@ -248,15 +242,30 @@ def value_text(value: Any, type_: Type) -> str:
         return f"X'{value.hex().upper()}'"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if isinstance(value, dt.datetime) and value.tzinfo is None:
-        return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
+    if isinstance(value, dt.date | dt.time):
+        return _moment(value)
+    return _number(value, type_) if is_number(type_) else str(value)
+
+
+def _nested(value: Any, type_: Array | Struct | MapType) -> str:
+    """An array, a struct or a map, as a call of the function that makes it."""
+    if isinstance(type_, Array):
+        return f"array({', '.join(value_text(v, type_.element) for v in value)})"
+    parts = value if not isinstance(value, dict) else value.items() if isinstance(type_, MapType) else value.values()
+    if isinstance(type_, Struct):
+        return f"struct({', '.join(value_text(v, f.type) for v, f in zip(parts, type_.fields, strict=True))})"
+    return f"map({', '.join(f'{value_text(k, type_.key)}, {value_text(v, type_.value)}' for k, v in parts)})"
+
+
+def _moment(value: dt.date | dt.time) -> str:
+    """A date, a time of day or a timestamp."""
     if isinstance(value, dt.time):
         return f"TIME '{value.isoformat()}'"
-    if isinstance(value, dt.datetime):
-        return f"TIMESTAMP '{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')}'"
-    if isinstance(value, dt.date):
+    if not isinstance(value, dt.datetime):
         return f"DATE '{value.isoformat()}'"
-    return _number(value, type_) if is_number(type_) else str(value)
+    if value.tzinfo is None:
+        return f"TIMESTAMP_NTZ '{value.isoformat(' ')}'"
+    return f"TIMESTAMP '{value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ')}'"
 
 
 def _number(value: Any, type_: Type) -> str:

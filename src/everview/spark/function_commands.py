@@ -58,13 +58,13 @@ def _identity(call: Any, command: bytes) -> str:
     Where an object can be told from others only by its bytes, the bytes of the whole count.
     """
     around = captured(call)
-    told = digest_of(call), digest_of(lambda: None) if not around else digest_of(_Told(around))
+    told = digest_of(call), digest_of(lambda: None) if not around else digest_of(_ToldFunction(around))
     opaque = OPAQUE in repr(around)
     return " ".join((*told, blake2b(command, digest_size=8).hexdigest()) if opaque else told)
 
 
 @dataclass(frozen=True)
-class _Told:
+class _ToldFunction:
     """Values whose digest is asked for."""
 
     digested: tuple[Any, ...]

@@ -180,8 +180,10 @@ def _default(field: Field, type_: st.DataType) -> Column:
 
 def _zero(type_: st.DataType, wanted: Type) -> Column:
     match type_:
-        case st.ArrayType() | st.MapType():
-            return F.from_json(F.lit("[]" if isinstance(type_, st.ArrayType) else "{}"), type_)
+        case st.ArrayType():
+            return F.from_json(F.lit("[]"), type_)
+        case st.MapType():
+            return F.from_json(F.lit("{}"), type_)
         case st.StructType():
             assert isinstance(wanted, Struct)
             parts = {f.name: f.type for f in wanted.fields}
@@ -201,9 +203,7 @@ def _zero(type_: st.DataType, wanted: Type) -> Column:
         case _ if type(type_).__name__ == "TimeType":
             return F.lit("00:00:00").cast("time")
         case st.StringType() | st.BinaryType():
-            return F.lit("").cast("string" if isinstance(type_, st.StringType) else "binary")
-        case st.BooleanType():
-            return F.lit(False)
+            return F.lit("").cast(type_)
         case _:
             return F.lit(0).cast(wanted.sql)
 

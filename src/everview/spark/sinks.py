@@ -129,9 +129,7 @@ def sink_of(
     _one_target(view, path=path, table=table, topic=topic, callback=callback)
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     _check_mode(mode, JDBC if jdbc is not None else format, topic, keys)
-    begin = begin or ("snapshot" if mode == "upsert" else "changes")
-    if begin not in MODES:
-        raise SinkError(f'a sink cannot begin with "{begin}"', hint='begin="changes" or begin="snapshot"')
+    begin = _beginning(begin, mode)
     if callback is not None:
         _check_callback(callback, format, mode, options)
     if topic is not None:
@@ -150,12 +148,21 @@ def sink_of(
         table,
         callback,
         {name: str(value) for name, value in (options or {}).items()},
-        "snapshot" if begin == "snapshot" else "changes",
+        begin,
         topic,
         keys,
         exactly_once,
         jdbc,
     )
+
+
+def _beginning(begin: str | None, mode: str) -> Begin:
+    """What a sink begins with, when it is added to a view that has rows."""
+    match begin or ("snapshot" if mode == "upsert" else "changes"):
+        case "changes" | "snapshot" as known:
+            return known
+        case other:
+            raise SinkError(f'a sink cannot begin with "{other}"', hint='begin="changes" or begin="snapshot"')
 
 
 def deliver(

@@ -27,12 +27,7 @@ def verified(
     start, queries, run = perf_counter(), definitions.queries, engine.run
     for name in views:
         run.view(name)
-    unkept = [name for name in definitions.sources.by_name if name not in run.tables]
-    if unkept:
-        raise PipelineError(
-            f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
-            hint="make these sources with keep=True",
-        )
+    _require_kept([name for name in definitions.sources.by_name if name not in run.tables])
     wanted = views or tuple(run.views)
     by_spark = [name for name in wanted if queries.asks_spark(name)]
     contents = dict(tables()) if by_spark else {}
@@ -47,6 +42,14 @@ def verified(
         before = {name: run.view(name).contents() for name in queries.carried}
         found |= queries.verified(sources | before, timed) if timed else {}
     return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+
+
+def _require_kept(unkept: list[str]) -> None:
+    if unkept:
+        raise PipelineError(
+            f"there is nothing to verify against: the contents of {', '.join(unkept)} are not kept",
+            hint="make these sources with keep=True",
+        )
 
 
 def compared(view: str, held: DataFrame, wanted: DataFrame) -> Compared:

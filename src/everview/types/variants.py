@@ -56,7 +56,7 @@ class Variant:
     @staticmethod
     def of(value: Any) -> Variant:
         """The variant of a Python value: None, truth values, numbers, text, bytes, moments, lists, dicts by text."""
-        return Variant(_Writer(value).raw())
+        return Variant(_VariantWriter(value).raw())
 
     @staticmethod
     def of_parts(value: bytes, metadata: bytes) -> Variant:
@@ -68,7 +68,7 @@ class Variant:
         """The Python value: a FLOAT is a `SingleFloat`, a timestamp without zone a datetime without one."""
         keys, start = _keys(self.raw)
         try:
-            return _Reader(self.raw, keys).value(start, 0)[0]
+            return _VariantReader(self.raw, keys).value(start, 0)[0]
         except (IndexError, struct.error, ValueError, OverflowError):
             raise _malformed() from None
 
@@ -89,7 +89,7 @@ def _malformed() -> WrongType:
 # -- writing
 
 
-class _Writer:
+class _VariantWriter:
     """The bytes of one value."""
 
     def __init__(self, value: Any) -> None:
@@ -261,7 +261,7 @@ def _keys(raw: bytes) -> tuple[list[str], int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _VariantReader:
     """The values in some bytes, whose objects name keys by their numbers."""
 
     raw: bytes

@@ -38,7 +38,7 @@ from everview.plan.nodes import (
 )
 from everview.plan.tree import title
 from everview.why.find import NO_LOOPS, Finder, Lookups
-from everview.why.push import Entry, Row, Wanted, outside, pushed, same
+from everview.why.push import Entry, Row, Wanted, outside, parted, pushed, same
 from everview.why.telling import named, told, value_told
 from everview.why.tree import Why
 
@@ -139,23 +139,15 @@ class Absences:
     # -- one input
 
     def _over_one(self, plan: OverOne, asked: Missing) -> Why:
-        below = pushed(plan, asked.wanted)
-        input_ = plan.input
-        if isinstance(plan, Filter):
-            below = asked.wanted
+        input_, below = plan.input, asked.wanted if isinstance(plan, Filter) else pushed(plan, asked.wanted)
         if below is None:
             return self._said(asked, "constants or equal columns of the query rule out these values", (), plan)
         rows = [row for row, _ in self._find(asked, input_, below)]
         if not rows:
             return self._of(asked.of(input_, below))
         match plan:
-            case Filter(_, predicate):
-                parts = list(conjuncts(predicate))
-                failing = [next((p for p in parts if self._finder.value(p, input_, r) is not True), None) for r in rows]
-                first = next((p for p in parts if p in failing), None)
-                near = [row for row, failed in zip(rows, failing, strict=True) if failed == first]
-                note = f"{first} is {self._value(first, input_, near[0])}"
-                return self._said(asked, note, near, input_)
+            case Filter():
+                return self._filtered_out(plan, rows, asked)
             case Distinct():
                 return self._of(asked.of(input_, below))
             case Top() if any(self._find(asked, input_, asked.wanted)):
@@ -167,6 +159,14 @@ class Absences:
                     return self._said(asked, "nothing comes of the rows", rows, input_)
                 nearest = sorted(made, key=lambda row: -_alike(row, asked.wanted))
                 return self._said(asked, _differs(plan, nearest[0], asked.wanted), nearest, plan)
+
+    def _filtered_out(self, plan: Filter, rows: list[Row], asked: Missing) -> Why:
+        """The first condition that rows fail, and those that fail only there."""
+        parts, input_ = list(conjuncts(plan.predicate)), plan.input
+        failing = [next((p for p in parts if self._finder.value(p, input_, r) is not True), None) for r in rows]
+        first = next((p for p in parts if p in failing), None)
+        near = [row for row, failed in zip(rows, failing, strict=True) if failed == first]
+        return self._said(asked, f"{first} is {self._value(first, input_, near[0])}", near, input_)
 
     def _value(self, expression: Any, plan: Plan, row: Row) -> str:
         value = self._finder.value(expression, plan, row)
@@ -201,8 +201,7 @@ class Absences:
                 raise AssertionError("an optimized plan has no lateral join")
 
     def _led(self, plan: Asof | During, left: Plan, asked: Missing) -> Why:
-        width = len(left.schema)
-        own = {c: v for c, v in asked.wanted.items() if c < width}
+        own, _ = parted(asked.wanted, len(left.schema))
         rows = [row for row, _ in self._find(asked, left, own)]
         if not rows:
             return self._of(asked.of(left, own))
@@ -214,29 +213,20 @@ class Absences:
         return self._said(asked, "no row is in force at its time", rows, left)
 
     def _join(self, plan: Join, asked: Missing) -> Why:
-        width = len(plan.left.schema)
         if plan.kind in ("semi", "anti"):
             return self._half(plan, asked)
-        left = {c: v for c, v in asked.wanted.items() if c < width}
-        right = {c - width: v for c, v in asked.wanted.items() if c >= width}
-        if plan.kind == "right":
-            lead, own = plan.right, right
-        else:
-            lead, own = plan.left, left
-        rows = [row for row, _ in self._find(asked, lead, own)]
+        wanted, inputs = parted(asked.wanted, len(plan.left.schema)), (plan.left, plan.right)
+        side = 1 if plan.kind == "right" else 0
+        rows = [row for row, _ in self._find(asked, inputs[side], wanted[side])]
         if not rows and plan.kind == "full":
-            lead, own = plan.right, right
-            rows = [row for row, _ in self._find(asked, lead, own)]
+            side = 1
+            rows = [row for row, _ in self._find(asked, inputs[side], wanted[side])]
+        lead, other, theirs = inputs[side], inputs[1 - side], wanted[1 - side]
         if not rows:
-            return self._of(asked.of(lead, own))
-        side = 1 if lead is plan.right else 0
-        other, theirs = (plan.right, right) if side == 0 else (plan.left, left)
-        for row in rows[: self._rows]:
-            made = self._finder.partners(plan, row, side, {}, asked.loops)
-            if made:
-                near = [row + r if side == 0 else r + row for r, _ in made]
-                near.sort(key=lambda pair: -_alike(pair, asked.wanted))
-                return self._said(asked, _differs(plan, near[0], asked.wanted), near, plan)
+            return self._of(asked.of(lead, wanted[side]))
+        near = self._pairs_near(plan, rows, side, asked)
+        if near:
+            return self._said(asked, _differs(plan, near[0], asked.wanted), near, plan)
         if plan.kind != "inner":
             return self._said(asked, "the row has no partner, so the other side is NULL", rows, lead)
         partner = self._finder.required(plan, rows[0], side, theirs)
@@ -247,6 +237,15 @@ class Absences:
             return first
         below = self._of(asked.of(other, partner))
         return Why(first.node, None, (), (*first.children, below), first.more, note=first.note)
+
+    def _pairs_near(self, plan: Join, rows: list[Row], side: int, asked: Missing) -> list[Row]:
+        """The pairs of the first row of a side that has partners, the likest of what is wanted first."""
+        for row in rows[: self._rows]:
+            made = [other for other, _ in self._finder.partners(plan, row, side, {}, asked.loops)]
+            if made:
+                pairs = [row + other if side == 0 else other + row for other in made]
+                return sorted(pairs, key=lambda pair: -_alike(pair, asked.wanted))
+        return []
 
     def _half(self, plan: Join, asked: Missing) -> Why:
         rows = [row for row, _ in self._find(asked, plan.left, asked.wanted)]

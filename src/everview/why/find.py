@@ -42,7 +42,7 @@ from everview.plan.nodes import (
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import Column, Expression, Literal
 from everview.why.bounds import Budget
-from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, pushed, same
+from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, parted, pushed, same
 
 Lookup = Callable[[Wanted], list[Entry]]
 Lookups = Mapping[str, Lookup]  # the rows of recursive relations, by name
@@ -196,13 +196,8 @@ class Finder:
         match plan:
             case Join():
                 return list(Rows.of(self._join(plan, wanted, loops)))
-            case Asof(left, right, keys):
-                width = len(left.schema)
-                lefts = self.find(left, {c: v for c, v in wanted.items() if c < width}, loops)
-                near = {tuple(row[a] for a, _ in keys) for row, _ in lefts}
-                places = [b for _, b in keys]
-                rights = [e for key in near for e in self.find(right, dict(zip(places, key, strict=True)), loops)]
-                return list(self.applied(plan, lefts, rights))
+            case Asof():
+                return self._asof(plan, wanted, loops)
             case During(left, right):
                 return list(self.applied(plan, self.find(left, wanted, loops), self.find(right, {}, loops)))
             case Multiway():
@@ -218,6 +213,14 @@ class Finder:
 
     # -- joins
 
+    def _asof(self, plan: Asof, wanted: Wanted, loops: Lookups) -> list[Entry]:
+        """The rows of a join by time: what is wanted of the left side, with the right rows of the same keys."""
+        lefts = self.find(plan.left, parted(wanted, len(plan.left.schema))[0], loops)
+        near = {tuple(row[a] for a, _ in plan.keys) for row, _ in lefts}
+        places = [b for _, b in plan.keys]
+        rights = [e for key in near for e in self.find(plan.right, dict(zip(places, key, strict=True)), loops)]
+        return list(self.applied(plan, lefts, rights))
+
     def _join(self, plan: Join, wanted: Wanted, loops: Lookups) -> Iterator[Entry]:
         width = len(plan.left.schema)
         if plan.kind in ("semi", "anti"):
@@ -225,10 +228,9 @@ class Finder:
                 if bool(self.partners(plan, row, 0, {}, loops)) == (plan.kind == "semi"):
                     yield row, w
             return
-        left = {c: v for c, v in wanted.items() if c < width}
-        right = {c - width: v for c, v in wanted.items() if c >= width}
-        pads_right = plan.kind in ("left", "full") and not any(v is not None for v in right.values())
-        pads_left = plan.kind in ("right", "full") and not any(v is not None for v in left.values())
+        left, right = parted(wanted, width)
+        pads_right = plan.kind in ("left", "full") and all(v is None for v in right.values())
+        pads_left = plan.kind in ("right", "full") and all(v is None for v in left.values())
         if not pads_right and not pads_left:
             yield from self._pairs(plan, left, right, loops)
         if pads_right:

@@ -30,6 +30,13 @@ def agrees(row: Row, wanted: Wanted) -> bool:
     return all(same(row[column], value) for column, value in wanted.items())
 
 
+def parted(wanted: Wanted, width: int) -> tuple[dict[int, Any], dict[int, Any]]:
+    """What is wanted of the two sides of a join, of which the left has so many columns."""
+    left = {column: value for column, value in wanted.items() if column < width}
+    right = {column - width: value for column, value in wanted.items() if column >= width}
+    return left, right
+
+
 def pushed(plan: OverOne, wanted: Wanted) -> Wanted | None:
     """What the input's rows must have for the node's rows to have what is wanted; None if no row can."""
     match plan:

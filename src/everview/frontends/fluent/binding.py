@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from everview.errors import EverviewError, QueryError, TypeMismatch, shown
 from everview.frontends.fluent.conditions import And, Col, ColumnTest, Condition, NotCondition, Or
@@ -141,13 +141,16 @@ def constant(value: Any, type_: Type, where: str) -> Literal:
     return bound_value
 
 
+_ONLY_TYPE: Final[dict[type, Type]] = {dt.time: TIME, Symbol: SYMBOL, Id: ID, Variant: VARIANT}
+
+
 def _as(value: Any, type_: Type) -> Literal | None:
     match value:
         case bool():
             return Literal(value, BOOLEAN) if type_ == BOOLEAN else None
+        case int() if type_ == YEAR_MONTH:
+            return Literal(value, type_)
         case int() | float() | decimal.Decimal():
-            if type_ == YEAR_MONTH and isinstance(value, int):
-                return Literal(value, type_)
             return _number(value, type_) if is_number(type_) else None
         case str():
             return _text(value, type_)
@@ -155,16 +158,10 @@ def _as(value: Any, type_: Type) -> Literal | None:
             return _bytes(value, type_)
         case dt.date():
             return _dated(value, type_)
-        case dt.time():
-            return Literal(value, TIME) if type_ == TIME else None
         case dt.timedelta():
             return literal(value) if type_ in DURATIONS else None
-        case Symbol():
-            return Literal(value, SYMBOL) if type_ == SYMBOL else None
-        case Id():
-            return Literal(value, ID) if type_ == ID else None
-        case Variant():
-            return Literal(value, VARIANT) if type_ == VARIANT else None
+        case dt.time() | Symbol() | Id() | Variant():
+            return Literal(value, type_) if type_ == _ONLY_TYPE.get(type(value)) else None
         case dict() | list() | tuple():
             return _nested(value, type_)
         case _:

@@ -224,10 +224,8 @@ def _reader(pattern: str) -> str:
 def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
     count = piece.count
     match piece.letter:
-        case "y" if count == 2:
-            return "[0-9]{2}"
         case "y":
-            return f"[0-9]{{{count}}}" if count >= 4 or adjacent else "[0-9]{1,6}"
+            return f"[0-9]{{{count}}}" if count == 2 or count >= 4 or adjacent else "[0-9]{1,6}"
         case "M" if count >= 3:
             if count > 4:
                 raise _unknown(pattern, piece.letter * count)
@@ -235,7 +233,7 @@ def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
         case "a":
             return "AM|PM|am|pm"
         case "D":
-            return "[0-9]{3}" if count == 3 else "[0-9]{2,3}" if count == 2 else "[0-9]{1,3}"
+            return f"[0-9]{{{count if count <= 3 else 1},3}}"
         case "X" | "x" | "Z":
             return _offset(piece, pattern)
         case "S":

@@ -160,14 +160,20 @@ def _json(value: Any, of: Kind, nulls: bool = False) -> str:
         from everview.scalars.functions.variants import variant_json
 
         return variant_json(Variant(value).value)
+    return _nested_json(value, kind, nulls) if pa.types.is_nested(kind) else _plain_json(value, kind)
+
+
+def _nested_json(value: Any, kind: Any, nulls: bool) -> str:
     if pa.types.is_struct(kind):
         fields = ((f.name, value[f.name], f) for f in kind)
         return "{" + ",".join(f"{quoted(n)}:{_json(v, t, nulls)}" for n, v, t in fields if nulls or v is not None) + "}"
     if pa.types.is_list(kind):
         return "[" + ",".join(_json(item, kind.value_field, nulls) for item in value) + "]"
-    if pa.types.is_map(kind):
-        members = ((k if isinstance(k, str) else _json(k, kind.key_field), v) for k, v in value)
-        return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field, nulls)}" for k, v in members) + "}"
+    members = ((k if isinstance(k, str) else _json(k, kind.key_field), v) for k, v in value)
+    return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field, nulls)}" for k, v in members) + "}"
+
+
+def _plain_json(value: Any, kind: pa.DataType) -> str:
     match value:
         case bool() | int():
             return json.dumps(value)

@@ -23,3 +23,11 @@ def test_rows_are_counted_on_both_sides_and_differences_named(spark: SparkSessio
     assert (same.rows, same.expected, same.missing, same.extra) == (3, 3, Rest(), Rest())
     nothing = compared("v", held.limit(0), held.limit(0))
     assert (nothing.rows, nothing.expected, nothing.missing.count) == (0, 0, 0)
+
+
+def test_numbers_on_either_side_of_a_half_are_the_same(spark: SparkSession) -> None:
+    apart = [(1, 0.1234565 - 1e-14), (2, -0.0), (3, 7.0)], [(1, 0.1234565 + 1e-14), (2, 0.0), (3, 7.0)]
+    held, wanted = (spark.createDataFrame(rows, "k BIGINT, x DOUBLE") for rows in apart)
+    assert compared("v", held, wanted)
+    other = spark.createDataFrame([(1, 0.12346), (2, 0.0), (3, 7.0)], "k BIGINT, x DOUBLE")
+    assert (compared("v", held, other).missing.count, compared("v", held, other).extra.count) == (1, 1)

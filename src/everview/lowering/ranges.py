@@ -7,7 +7,7 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count, repeat
+from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
@@ -88,7 +88,7 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     arguments = [_arguments(call) for call in calls]
     reached = [_reached(call) for call in calls]
     by = tuple(e for e, _ in first_call.order)
-    wanted = [*first_call.partition, *by, *(e for read in (*arguments, *reached) for e in read)]
+    wanted = [*first_call.partition, *by, *chain(*arguments, *reached)]
     stream, places = extended(stream, wanted)
     start = len(first_call.partition)
     partition = list(dict.fromkeys(places[:start]))

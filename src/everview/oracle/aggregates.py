@@ -79,7 +79,7 @@ def _meaning(call: Call, schema: Schema) -> Callable[[list[Entry]], Any]:
         case "min" | "max":
             return _extreme(call, type_)
         case "first" | "last":
-            place = 0 if call.function == "first" else -1
+            place = {"first": 0, "last": -1}[call.function]
             return lambda entries: [value for (value,), _ in ordered(call, schema, entries) or [((None,), 1)]][place]
         case "percentile" | "percentile discrete" | "quantile":
             return lambda entries: _percentile(call, type_, ordered(call, schema, entries))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from everview.errors import QueryError
 from everview.frontends.fluent.agg import Agg
@@ -80,10 +81,8 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
     if query.after is not None:
         records = {where[item]: path for path, item in present.items() if item in marks}
         plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
-    record = _record(
-        {path: number for number, path in enumerate(chosen.shown)},
-        {path: where[item] for path, item in present.items()},
-    )
+    shown = dict(zip(chosen.shown, count(), strict=False))
+    record = _record(shown, {path: where[item] for path, item in present.items()})
     own = tuple(where[group] for group in groups) if chosen.records else ()
     return Flat(plan, record, told, full, tuple(where[item] for item in needed), rows, chosen.records, groups, own)
 

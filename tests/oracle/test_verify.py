@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+import everview as ev
 from everview.circuit import Circuit
 from everview.errors import EverviewError, SchemaError, UnknownName, VerificationFailed
+from everview.oracle.plans import Evaluation
 from everview.runtimes.embedded import Embedded
 from everview.types import Id, Symbol
 from everview.verify import Verdict, verify
@@ -206,3 +208,21 @@ def test_recursive_views(program: Program) -> None:
     assert verify(circuit, held, views)
     wrong = {name: -view for name, view in views.items() if len(view)}
     assert set(verify(circuit, held, wrong).different) == set(wrong)
+
+
+def test_a_join_by_equal_columns_does_not_try_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    value = Evaluation._value
+
+    def counted(self: Evaluation, *given: Any) -> Any:
+        tried.append(1)
+        return value(self, *given)
+
+    monkeypatch.setattr(Evaluation, "_value", counted)
+    db = ev.connect()
+    db.sql("CREATE TABLE a (k BIGINT, x STRING); CREATE TABLE b (k BIGINT, y STRING)")
+    for kind in ("", "LEFT", "FULL"):
+        db.sql(f"CREATE MATERIALIZED VIEW j{kind} AS SELECT a.k, b.y FROM a {kind} JOIN b ON a.k = b.k AND a.x <> b.y")
+    db.apply({"a": [((k % 300 or None, str(k)), 1) for k in range(400)], "b": [((k, "7"), 1) for k in range(300)]})
+    assert db.verify()
+    assert 0 < len(tried) < 10_000

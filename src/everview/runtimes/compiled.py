@@ -382,6 +382,26 @@ class Compiled:
 
     # -- the end of an epoch
 
+    def waiting(self) -> list[tuple[int, Matrix]] | None:
+        """The changes that wait here, each with the number of its trace; None if `absorb` has to gather them."""
+        if not self._used or self._scopes:
+            return None
+        self._ahead.settle()
+        staged = [(number, place - 1) for number, place in enumerate(self._staged.tolist()) if place]
+        return [(number, taken(self._registers, place)) for number, place in staged]
+
+    def note_ids(self, ids: Mapping[int, int]) -> None:
+        """Let the changes that wait here, by the numbers of their traces, be known to a store. It may be repeated.
+
+        What is not published yet is in no level. So levels that are about to become a batch do so first.
+        """
+        self._ahead.settle()
+        if self._tending:
+            self._tend()
+        for number, id_ in ids.items():
+            if self._staged.item(number):
+                self._ledgers.traces[number].past.note_ids((id_,), -1 - id_)  # no number of an append is below 0
+
     def absorb(self) -> None:
         """Hand the changes that wait here to the traces' open epoch, as appends of Python's."""
         self._ahead.settle()

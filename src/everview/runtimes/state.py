@@ -32,6 +32,7 @@ class ProgramState:
         self._flat: list[tuple[Trace, str, int]] | None = None
         self.program, self._context = program, context
         self._pushed = True  # whether the open epoch may have appends of Python's
+        self._staged: list[int] | None = None  # if `pushed` has left all in registers, the numbers of the traces
         for path, inner in program.nested():
             for node, layout in inner.traces.items():
                 order = context.order(layout, inner.depth)
@@ -46,6 +47,11 @@ class ProgramState:
         if not is_compilable(self.program):
             return None
         return Compiled(self.program, {key: shards[0] for key, shards in self.traces.items()}, self._context)
+
+    @cached_property
+    def _numbered(self) -> list[tuple[Trace, str, int]]:
+        """The traces of the program itself as compiled code numbers them, each with its name and shard."""
+        return [(shards[0], self.schemas[key][0], 0) for key, shards in self.traces.items() if not key[0]]
 
     def absorb(self) -> None:
         """Make what compiled code has appended to the open epoch appends like others, which a store can be given."""
@@ -85,7 +91,16 @@ class ProgramState:
                 raise WeightOverflow(f"{error}: of rows ({self.schemas[path, node][1]})", hint=NOT_APPLIED) from None
 
     def pushed(self, names: Collection[str] | None = None) -> list[Pushed]:
-        """The batches of the open epoch by trace and shard; of all traces, or of the named ones."""
+        """The batches of the open epoch by trace and shard; of all traces, or of the named ones.
+
+        Changes that wait in compiled code's registers stay there, and are published from there, if there are no others.
+        """
+        compiled = self.compiled
+        waiting = None if compiled is None or self._pushed or names is not None else compiled.waiting()
+        if waiting is not None:
+            self._staged = [number for number, _ in waiting]
+            return [(*self._numbered[number], batch) for number, batch in waiting]
+        self._staged = None
         self.absorb()
         chosen = self if names is None else [trace for trace in self if trace[1] in names]
         return [(trace, name, shard, batch) for trace, name, shard in chosen if (batch := trace.sum()) is not None]
@@ -100,7 +115,8 @@ class ProgramState:
             if name in held:
                 self.traces[key] = held[name]
         self._flat = None
-        vars(self).pop("compiled", None)
+        for made in ("compiled", "_numbered"):
+            vars(self).pop(made, None)
 
     def waiting(self) -> list[Pushed]:
         """The batches that closed epochs have left unsaved, by trace and shard."""
@@ -122,10 +138,13 @@ class ProgramState:
 
     def close(self, ids: Sequence[int] = (), pushed: Sequence[Pushed] = ()) -> None:
         """End the epoch; ``ids`` are the ids, in the store, of the batches in ``pushed``."""
-        if pushed:
+        compiled = self.compiled
+        if pushed and self._staged is not None:
+            assert compiled is not None, "what waits in registers is compiled code's"
+            compiled.note_ids(dict(zip(self._staged, ids, strict=True)))
+        elif pushed:
             for (trace, *_), id_ in zip(pushed, ids, strict=True):
                 trace.close((id_,))
-        compiled = self.compiled
         if compiled is not None:
             compiled.publish()
         if self._pushed:

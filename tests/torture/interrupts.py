@@ -92,7 +92,7 @@ def gives_back(frame: FrameType) -> bool:
         return True
     if dis.opname[frame.f_code.co_code[at]] not in ENDS_OF_BLOCKS:
         return False
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno or 0)  # code of no line has none
     return line.lstrip().startswith("with ")
 
 

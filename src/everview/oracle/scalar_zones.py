@@ -10,23 +10,13 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from everview.oracle.scalar_casts import NoValue, read_timestamp
+from everview.oracle.scalar_casts import SHORT_ZONES, NoValue, read_timestamp
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_JAVA: Final = {
-    "PST": "America/Los_Angeles", "CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
-    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00", "ECT": "Europe/Paris", "AET": "Australia/Sydney",
-    "ACT": "Australia/Darwin", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
-    "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
-    "IET": "America/Indiana/Indianapolis", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-}  # fmt: skip
 
 
 def _zone(name: str) -> dt.tzinfo:
-    name = _JAVA.get(name, name)
+    name = SHORT_ZONES.get(name, name)
     plain = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
     if plain in ("", "Z"):
         if name == "":

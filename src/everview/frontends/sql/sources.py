@@ -125,10 +125,10 @@ def relation(node: exp.Table, context: QueryContext) -> Bound:
         raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
     if is_information(node):
         return information(node, context)
-    name = stored_name(node, context)
-    cte = context.ctes.get(fold(name)) if node.args.get("db") is None else None
+    cte = context.ctes.get(fold(node.name)) if node.args.get("db") is None else None
     if cte is not None:
         return cte
+    name = stored_name(node, context)
     known = list(context.catalog.names())
     stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
     version = node.args.get("version")

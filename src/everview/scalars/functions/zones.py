@@ -63,7 +63,7 @@ def _clock(micros: Any, zone: str) -> Any:
     return _far(micros, shown, lambda at: at.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
 
 
-def _instants(shown: Any, zone: str) -> Any:
+def instants_in(zone: str, shown: Any) -> Any:
     """The instants at which the clock of a zone shows times."""
     near = _near_instants(np.minimum(shown, _LISTED), zone)
     return _far(shown, near, lambda at: at.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None))
@@ -107,7 +107,7 @@ def _shifting(forward: bool) -> Kernel:
         if isinstance(known, int):
             moved = micros + known if forward else micros - known
         else:
-            moved = _clock(micros, known) if forward else _instants(micros, known)
+            moved = _clock(micros, known) if forward else instants_in(known, micros)
         failed = ~in_years(moved // DAY)
         failed = failed if missing is None else failed & ~missing
         value = from_numbers(np.where(failed, 0, moved), out, missing)
@@ -123,7 +123,7 @@ def _read(out: Kind, text: Value, zone: Value) -> Any:
     known = zone_of(zone.as_py())
     if known is None:
         return Checked(pa.nulls(len(text), out), np.ones(len(text), bool), f"there is no zone {zone.as_py()!r}")
-    return read_in_zone(text, out, lambda shown: shown - known if isinstance(known, int) else _instants(shown, known))
+    return read_in_zone(text, out, lambda shown: shown - known if isinstance(known, int) else instants_in(known, shown))
 
 
 KERNELS: Final[dict[str, Kernel]] = {

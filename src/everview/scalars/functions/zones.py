@@ -50,13 +50,13 @@ def zone_of(text: str) -> int | str | None:
     if not re.fullmatch(r"[A-Z][\w+-]*(?:/[\w+-]+)*", text, re.ASCII):
         return None
     try:
-        _clock(np.zeros(1, np.int64), text)
+        clock_in(text, np.zeros(1, np.int64))
     except (pa.ArrowException, OSError):
         return None
     return text
 
 
-def _clock(micros: Any, zone: str) -> Any:
+def clock_in(zone: str, micros: Any) -> Any:
     """What the clock of a zone shows at instants, as if it were UTC."""
     near = np.minimum(micros, _LISTED)
     shown = numbers(pc.local_timestamp(pa.array(near).cast(pa.timestamp("us", zone))))
@@ -92,7 +92,7 @@ def _moved(micros: int, function: Callable[[dt.datetime], dt.datetime]) -> int:
 def _near_instants(shown: Any, zone: str) -> Any:
     local: Value = pa.array(shown).cast(pa.timestamp("us"))
     instants = numbers(pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest"))
-    clock = _clock(instants, zone)
+    clock = clock_in(zone, instants)
     # Before a skipped time the clock is as far ahead as it was: the instant is by that.
     return np.where(clock == shown, instants, shown - (clock - instants))
 
@@ -107,7 +107,7 @@ def _shifting(forward: bool) -> Kernel:
         if isinstance(known, int):
             moved = micros + known if forward else micros - known
         else:
-            moved = _clock(micros, known) if forward else instants_in(known, micros)
+            moved = clock_in(known, micros) if forward else instants_in(known, micros)
         failed = ~in_years(moved // DAY)
         failed = failed if missing is None else failed & ~missing
         value = from_numbers(np.where(failed, 0, moved), out, missing)

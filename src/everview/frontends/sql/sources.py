@@ -96,6 +96,9 @@ def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | No
 
 def _table(node: exp.Table, context: QueryContext, left: NamedRows | None) -> NamedRows:
     """A table, a view or a function of rows; the latter reads the row of `left` without LATERAL, except in Spark."""
+    if node.args.get("sample") is not None:
+        hint = "a query has the same answer every time: choose rows by a value, as in WHERE hash(id) % 100 = 0"
+        raise context.unsupported("TABLESAMPLE", node, hint)
     context.only(node, "this", "alias", "joins", "pivots", "db", "catalog", "version")
     if isinstance(node.this, exp.Func):
         rows = _table_function(node.this, node.args.get("alias"), context, left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,31 @@ def test_mistakes_are_told(text: str, kind: type[EverviewError], said: str) -> N
     db.sql(TABLES)
     with pytest.raises(kind, match=said):
         db.sql(text)
+
+
+def test_times_have_the_digits_of_their_column() -> None:
+    with ev.connect() as db:
+        db.sql("CREATE TABLE t (id INT PRIMARY KEY, a TIME(3), b TIME(0), c TIME)")
+        db.sql(
+            "INSERT INTO t VALUES (1, TIME'01:02:03.123', TIME'01:02:03', TIME'01:02:03.123456'), (2, NULL, NULL, NULL)"
+        )
+        with pytest.raises(BrokenConstraint, match=r"t_b_digits, .* b = TIME '01:02:03\.500000'"):
+            db.sql("UPDATE t SET b = TIME'01:02:03.5'")
+        with pytest.raises(BrokenConstraint, match="t_a_digits"), db.transaction() as tx:
+            tx.insert("t", [(3, dt.time(1, 2, 3, 4), None, None)])
+        db.sql("INSERT INTO t VALUES (3, CAST(TIME'01:02:03.999999' AS TIME(3)), NULL, NULL)")
+        db.sql("ALTER TABLE t ADD COLUMN d TIME(1)")
+        with pytest.raises(BrokenConstraint, match="t_d_digits"):
+            db.sql("UPDATE t SET d = c")
+        db.sql("DELETE FROM t WHERE id = 1")
+        assert db.sql("SELECT a FROM t WHERE id = 3").rows() == [(dt.time(1, 2, 3, 999000),)]
+        with pytest.raises(SqlError, match=r"TIME\(3\) inside of a type"):
+            db.sql("CREATE TABLE u (s STRUCT<t: TIME(3)>)")
+
+
+def test_a_broken_check_shows_values_as_sql_writes_them() -> None:
+    with ev.connect() as db:
+        db.sql("CREATE TABLE t (a BIGINT CHECK (a > 0), d DATE, at TIMESTAMP, s STRING, x DOUBLE)")
+        said = r"a = -1, d = DATE '2026-01-02', at = TIMESTAMP '2026-01-02 03:04:05', s = 'it\\'s', x = 1\.5"
+        with pytest.raises(BrokenConstraint, match=said):
+            db.sql("INSERT INTO t VALUES (-1, DATE'2026-01-02', TIMESTAMP'2026-01-02 03:04:05', 'it''s', 1.5)")

@@ -120,3 +120,59 @@ def test_mistakes_are_told(text: str, kind: type[EverviewError], said: str) -> N
     db.sql(FUNCTIONS)
     with pytest.raises(kind, match=said):
         db.sql(text)
+
+
+def test_names_without_a_schema_are_of_the_one_in_use(tmp_path: Path) -> None:
+    with ev.connect(tmp_path / "state") as db:
+        db.sql("CREATE SCHEMA sales; CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
+        db.sql("USE sales; CREATE TABLE t (a INT PRIMARY KEY, b STRING COMMENT 'text'); INSERT INTO t VALUES (2, 'x')")
+        assert rows(db, "SELECT current_schema() AS s, t.a, sales.t.b FROM `t`") == [("sales", 2, "x")]
+        db.sql("CREATE TABLE child (t INT REFERENCES t)")
+        with pytest.raises(EverviewError, match=r"refers to no row of sales\.t"):
+            db.sql("INSERT INTO child VALUES (3)")
+        db.sql("""
+            CREATE MATERIALIZED VIEW v AS
+            WITH q AS (SELECT a FROM t), t2 AS (SELECT * FROM q)
+            SELECT t.a, t.b, other.a AS c FROM t2 JOIN t USING (a) LEFT JOIN main.t AS other ON other.a = t.a - 1
+            WHERE t.a IN (SELECT a FROM t)
+        """)
+        assert rows(db, "SHOW COLUMNS IN t") == [("a",), ("b",)]
+        assert rows(db, "DESCRIBE t")[1][3] == "text"
+        assert rows(db, "SELECT * FROM v") == [(2, "x", 1)]
+        with pytest.raises(UnknownName, match=r"line 1, column 27"):
+            db.sql("SELECT * FROM t WHERE 1 = nope")
+        db.sql("USE SCHEMA default; UPDATE sales.t SET b = 'y'; DELETE FROM t")
+        assert rows(db, "SELECT current_database() AS s") == [("default",)]
+    with ev.connect(tmp_path / "state") as db:  # a view means what it meant, whatever is in use
+        db.sql("USE sales")
+        db.sql("INSERT INTO t VALUES (1, 'z')")
+        assert db.view("sales.v").rows() == [(1, "z", None), (2, "y", None)]
+        db.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("USE nope", 'schema "nope" does not exist'),
+        ("USE CATALOG c", "USE CATALOG is not supported"),
+        ("USE sales; SELECT * FROM t", r'table or view "sales\.t" does not exist'),
+        ("USE sales; CREATE VIEW v AS SELECT current_schema() AS s", r"current_schema\(\) in a view"),
+        ("USE sales; DROP SCHEMA sales; SELECT * FROM t", 'schema "sales" does not exist'),
+        ("DESCRIBE HISTORY t", "DESCRIBE HISTORY is not supported"),
+    ],
+)
+def test_what_use_refuses(text: str, said: str) -> None:
+    with ev.connect() as db:
+        db.sql("CREATE SCHEMA sales; CREATE TABLE t (a INT)")
+        with pytest.raises(EverviewError, match=said):
+            db.sql(text)
+
+
+def test_functions_are_of_the_default_schema_whatever_is_in_use() -> None:
+    with ev.connect() as db:
+        db.sql("CREATE SCHEMA sales; CREATE TABLE t (a INT); CREATE TABLE sales.t (a INT); INSERT INTO t VALUES (5)")
+        db.sql("USE sales; CREATE FUNCTION most() RETURN (SELECT max(a) FROM t)")
+        assert rows(db, "SELECT most()") == [(5,)]
+        assert rows(db, "USE main; SELECT most()") == [(5,)]
+        assert rows(db, "SHOW USER FUNCTIONS") == [("most",)]
+        assert ("most",) not in rows(db, "SHOW SYSTEM FUNCTIONS")

@@ -9,9 +9,15 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 import everview as ev
 from everview.errors import EverviewError
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import Column
+from everview.types import DAY_TIME, TIMESTAMP
+from scalars.drawn_columns import agrees
 
 BERLIN = ZoneInfo("Europe/Berlin")
 VIEW = """
@@ -120,7 +126,7 @@ def test_conditions_on_the_time_in_a_zone() -> None:
         counts = [len(db.view(name).rows()) for name in ("recent", "days", "today")]
         assert counts == [recent, days, of_today], hours
     with pytest.raises(EverviewError, match="23 hours"):
-        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 DAY")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 MONTH")
 
 
 def first_moment(day: dt.date, zone: ZoneInfo) -> dt.datetime:
@@ -181,3 +187,61 @@ def test_days_of_a_zone_before_now(name: str, change: dt.datetime) -> None:
             expected = [(n,) for n, ts in enumerate(moments) if holds(ts, local[n], today, zone)]
             assert sorted(db.view(f"v{at}").rows()) == expected, (condition, now)
     db.verify().raise_if_different()
+
+
+LOCAL_DAYS = (
+    "ts > now() - INTERVAL 1 DAY",
+    "ts <= now() - INTERVAL 1 DAY",
+    "ts >= now() - INTERVAL '1 02:30:00' DAY TO SECOND",
+    "ts < dateadd(DAY, 2, now())",
+    "now() - INTERVAL 1 DAY < ts AND ts < now() + INTERVAL 1 DAY",
+    "NOT (ts > now() - INTERVAL 1 DAY) OR id > 40",
+    "ts > now() - n * INTERVAL 1 DAY",
+)
+CHANGES_OF_CLOCKS = [
+    ("Europe/Berlin", "2027-03-28 01:00:00"),
+    ("Europe/Berlin", "2027-10-31 01:00:00"),
+    ("Europe/Berlin", "2045-03-26 01:00:00"),
+    ("Australia/Lord_Howe", "2027-04-03 15:00:00"),
+    ("America/New_York", "2027-11-07 06:00:00"),
+]
+
+
+@pytest.mark.parametrize(("zone", "change"), CHANGES_OF_CLOCKS)
+def test_calendar_days_of_a_zone_before_now(zone: str, change: str) -> None:
+    """A view holds at every moment what its query says, also in the hours that clocks show twice or never."""
+    clocks = dt.datetime.fromisoformat(change)
+    hours = [dt.timedelta(hours=h / 2) for h in range(-3, 6)]
+    rows = [clocks + dt.timedelta(days=day) + hour for day in (-1, 0, 1) for hour in hours]
+    db = ev.connect(timezone=zone)
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP, n INT)")
+    for number, condition in enumerate(LOCAL_DAYS):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT id FROM t WHERE {condition}")
+    with db.transaction() as tx:
+        tx.insert("t", [(number, row, number % 3 - 1) for number, row in enumerate([*rows, None])])
+    for day in (-2, -1, 0, 1, 2):
+        for hour in hours:
+            now = clocks + dt.timedelta(days=day) + hour + dt.timedelta(microseconds=day)
+            db.advance(now=now)
+            for number, condition in enumerate(LOCAL_DAYS):
+                asked = condition.replace("now()", f"TIMESTAMP'{now.isoformat(' ')}Z'")
+                wanted = sorted(db.sql(f"SELECT id FROM t WHERE {asked}").rows())
+                assert sorted(db.view(f"v{number}").rows()) == wanted, (condition, now)
+        db.sql(f"DELETE FROM t WHERE id = {20 + day}")
+    db.verify()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    some.sampled_from(
+        ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", "America/St_Johns", "+03:30", "No/where"]
+    ),
+    some.integers(0, 4_000_000_000)
+    | some.integers(1_806_000_000, 1_806_400_000)
+    | some.integers(1_325_000_000, 1_325_400_000),
+    some.sampled_from([-1, 1, -2, 0, 7, -217]),
+)
+def test_turns_are_where_the_condition_changes(zone: str, second: int, days: int) -> None:
+    moment = dt.datetime.fromtimestamp(second, dt.UTC)
+    found = call("turns_in_zone", Column(0, "m", TIMESTAMP), literal(days * 86_400_000_000, DAY_TIME), literal(zone))
+    agrees(found, [TIMESTAMP], [[moment, None]])

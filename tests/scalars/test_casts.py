@@ -107,3 +107,15 @@ def test_what_sql_does_not_cast_is_refused() -> None:
 
 def test_a_literal_null_is_a_null_of_the_other_type() -> None:
     assert cast(literal(None), DATE) == literal(None, DATE)
+
+
+ZONED = ("2027-03-28 02:30:00 Europe/Berlin", "2026-10-25 02:30:00 Europe/Berlin", "2050-07-01 00:00:00 Europe/Berlin",
+         "2026-01-01 00:00:00 PST", "2026-01-01 00:00 IST", "9999-12-31 23:00:00 America/Los_Angeles",
+         "0001-01-01 00:00:00 +08:00", "9999-12-31 23:59:59 -00:01", "2026-01-01 00:00:00 Nowhere/Town")  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ZONED)
+def test_texts_that_name_a_zone(text: str) -> None:
+    """Skipped and repeated hours, years after the last listed change of clocks, Java's short names, the last years."""
+    agrees(cast(Column(0, "t", STRING), TIMESTAMP, try_=True), [STRING], [[text, None]])
+    agrees(cast(Column(0, "t", STRING), TIMESTAMP), [STRING], [[text]])

@@ -272,3 +272,14 @@ def test_a_subscriber_goes_on_from_an_epoch_of_before_a_restart(tmp_path):
         lost = owner.subscribe("totals", since=seen + 100, snapshot=False).result(600)
         with pytest.raises(ev.EverviewError, match="are not kept"):
             lost.begin()
+
+
+def test_the_schema_in_use_is_that_of_one_session(owner: Owner) -> None:
+    one, two = ClientSession(owner), ClientSession(owner)
+    run(one, "CREATE SCHEMA sales; CREATE TABLE sales.t (id INT); INSERT INTO sales.t VALUES (7)")
+    run(one, "USE sales")
+    assert run(one, "SELECT id FROM t") == [(7,)]
+    assert run(one, "INSERT INTO t VALUES (8)") == 1
+    assert run(two, "SELECT current_schema()") == [("default",)]
+    assert run(one, "SELECT current_schema()") == [("sales",)]
+    run(ClientSession(owner, Role.READ), "USE sales")

@@ -31,7 +31,7 @@ def test_only_empty_text_is_null(tmp_path: Path, text: str) -> None:
 def test_texts_that_stand_for_null_are_named(tmp_path: Path) -> None:
     text = 'code,name,n,x\nNA,"NA",NA,-\n'
     assert read(tmp_path / "t.csv", text, nulls=("NA", "-")) == [(None, "NA", None, None)]
-    with pytest.raises(BadRows, match=r'line 2, column "n": \'NA\' is no int64[\s\S]*nulls='):
+    with pytest.raises(BadRows, match=r'line 2, column "n": \'NA\' is no BIGINT[\s\S]*nulls='):
         read(tmp_path / "t.csv", text)
     with pytest.raises(SourceError, match="not a list"):
         Files(tmp_path, COLUMNS, nulls="NA")
@@ -54,7 +54,7 @@ def test_a_row_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('code,name,n,x\n"a\nb",c,1,\n\nd,e,what,\n', "line 5, column \"n\": 'what' is no int64"),
+        ('code,name,n,x\n"a\nb",c,1,\n\nd,e,what,\n', "line 5, column \"n\": 'what' is no BIGINT"),
         ("code,name,n,x\na,b,1,\nc,d\n", "line 3 has 2 values, not 4: c,d"),
         ("code,name,n,x\na,b,99999999999999999999,\n", 'line 2, column "n"'),
         ("", "it is empty"),

@@ -171,7 +171,7 @@ def test_bad_rows_go_to_a_table_and_block_nothing(tmp_path: Path) -> None:
         ("d.parquet", 1): "'x' is no BIGINT",
         ("d.parquet", 2): "'1' is no BIGINT",
         ("e.csv", None): 'column "other" does not exist',
-        ("f.csv", None): "utf-8",
+        ("f.csv", None): "line 2 is no UTF-8",
         ("g.txt", None): "does not say what is in it",
     }.items():
         assert said in refused.pop(place), place

@@ -63,6 +63,7 @@ class Core:
         self.clock = Clock(self, clock)
         self.attached = Attached(self)
         self.files: dict[str, tuple[Schema, pa.Table]] = {}  # the rows of files that the statement at hand reads
+        self.schema = ""  # that of relations whose names have none, as USE says; empty is the default schema
         self.prepared: dict[str, Prepare] = {}  # statements of SQL, by the folded names that PREPARE gave them
         self.follower: StateFollower | None = None  # of the process that writes, if this one only reads
         self.runner: Runner | None = None  # that polls attached sources, if there is one

@@ -25,6 +25,7 @@ from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm, KeywordForm, MapForm, ScalarForm, SymbolForm, VectorForm, written
 from everview.frontends.edn.parse import parse_query
 from everview.frontends.edn.plans import named_plan
+from everview.frontends.edn.pull_patterns import DEEPEST, endless, levelled, with_entities
 from everview.frontends.edn.pulling import without_gaps
 from everview.frontends.edn.query import EdnQuery, PulledEntity, SourceInput, attributes_asked
 from everview.frontends.edn.reader import read
@@ -136,6 +137,32 @@ def _facts_of(other: Core, query: EdnQuery, source: str) -> OtherFacts:
 
 def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
     """The answer of a query now, in the shape that it asks for."""
+    if any(isinstance(found, PulledEntity) and endless(found.pattern) for found in query.find):
+        query = _to_the_end(db, query, arguments)
+    return _answered(db, query, arguments)
+
+
+def _to_the_end(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> EdnQuery:
+    """The query with as many levels of ``...`` as there are now: another one reaches no further entity."""
+    for levels in (*(1 << power for power in range(5)), DEEPEST - 1):
+        reached, further = (_answered(db, _with_levels(query, levels + more, every=True), arguments) for more in (0, 1))
+        if reached == further:
+            return _with_levels(query, levels)
+    hint = "write the number of levels: {:friend 5}"
+    raise refuse(query.place, f"the recursion of pull goes on for more than {DEEPEST - 1} levels", hint)
+
+
+def _with_levels(query: EdnQuery, levels: int, *, every: bool = False) -> EdnQuery:
+    """The query with a number in place of every ``...``; and, if that is asked, with every entity's number."""
+
+    def with_levels(one: PulledEntity) -> PulledEntity:
+        pattern = levelled(one.pattern, levels)
+        return replace(one, pattern=with_entities(pattern) if every else pattern)
+
+    return replace(query, find=tuple(with_levels(o) if isinstance(o, PulledEntity) else o for o in query.find))
+
+
+def _answered(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
     compiled = compile_query(query, arguments, attributes_of(db.catalog))
     table = repeat(*db.holdings.answered(compiled.plan))
     return shaped(query, shown(compiled.plan.schema, to_rows(compiled.plan.schema, table)))

@@ -137,6 +137,10 @@ class ReadableDatabase(Readable):
         known = self._catalog.tables.get(table)
         return {} if known is None else known.generated
 
+    @property
+    def current_schema(self) -> str:
+        return "" if self._core is None else self._core.schema
+
     def schemas(self) -> Iterable[str]:
         return self._catalog.schemas
 

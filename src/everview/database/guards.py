@@ -6,9 +6,11 @@ it reads, when the tick is complete and before it counts. Its table defines it: 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
@@ -16,6 +18,9 @@ from everview.database.frontends import ReadableDatabase, sql_view
 from everview.errors import BrokenConstraint
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns, quoted
+from everview.scalars.coercion import is_number
+from everview.scalars.text import value_text
+from everview.types import TIMESTAMP, Type
 from everview.zset.batch import Batch
 
 Judge = Callable[[Mapping[str, Batch]], None]
@@ -57,7 +62,9 @@ def _judge(catalog: Catalog, guards: Mapping[str, tuple[str, str]], changes: Map
 
 def _error(table: str, constraint: TableConstraint, broken: Batch) -> BrokenConstraint:
     row = next(row for row, weight in broken if weight > 0)
-    shown = ", ".join(f"{name} = {value!r}" for name, value in zip(broken.schema.names, row, strict=True))
+    shown = ", ".join(
+        f"{field.name} = {_written(value, field.type)}" for field, value in zip(broken.schema.fields, row, strict=True)
+    )
     match constraint:
         case CheckRows(name, text, ""):
             said, hint = f"{name}, CHECK ({text}), does not hold for {shown}", "nothing was changed"
@@ -70,6 +77,13 @@ def _error(table: str, constraint: TableConstraint, broken: Batch) -> BrokenCons
             said = f"{name}: {shown} refers to no row of {other} ({', '.join(others)})"
             hint = f"add it to {other}, or take away what refers to it, in the same transaction"
     return BrokenConstraint(f"table {table}: {said}", hint=hint)
+
+
+def _written(value: Any, type_: Type) -> str:
+    """A value as SQL writes it, and numbers as people do."""
+    if value is not None and is_number(type_):
+        return str(value)
+    return value_text(value.replace(tzinfo=dt.UTC) if type_ == TIMESTAMP and value is not None else value, type_)
 
 
 def check_rows(table: str, constraint: TableConstraint, broken: Batch) -> None:

@@ -43,6 +43,7 @@ from everview.frontends.sql import (
     Select,
     Statement,
     UpdateRows,
+    Use,
     bind,
 )
 from everview.frontends.sql.names import fold
@@ -145,6 +146,9 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return run_sql(db, kept.statement, kept.dialect, statement.given)
         case Deallocate():
             return _deallocate(db, statement)
+        case Use():
+            db.schema = statement.schema
+            return None
         case _:
             return _define(db, statement, known)
 

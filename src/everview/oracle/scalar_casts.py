@@ -388,9 +388,22 @@ def read_date(text: str) -> dt.date:
         raise NoValue("no such date") from None
 
 
+# Java's short names of zones.
+SHORT_ZONES: Final = {
+    "PST": "America/Los_Angeles", "CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
+    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00", "ECT": "Europe/Paris", "AET": "Australia/Sydney",
+    "ACT": "Australia/Darwin", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
+    "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
+    "IET": "America/Indiana/Indianapolis", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}  # fmt: skip
+
+
 def read_timestamp(text: str) -> dt.datetime:
     """A date, a time of day to the minute or finer, and a zone; each part may be left out from the end."""
-    head, _, rest = text.replace("T", " ", 1).partition(" ")
+    head, _, rest = re.sub(r"^([^ T]*)T", r"\1 ", text).partition(" ")
     if not rest:
         day = read_date(head)
         return dt.datetime(day.year, day.month, day.day, tzinfo=dt.UTC)
@@ -417,6 +430,7 @@ def _read_local(text: str) -> dt.datetime:
 
 
 def _zone(name: str) -> dt.tzinfo:
+    name = SHORT_ZONES.get(name, name)
     if name in ("Z", "z", "UTC", "GMT", "UT"):
         return dt.UTC
     match = re.fullmatch(r"(?:UTC|GMT|UT)?([+-])([0-9]{1,2})(?::?([0-9]{2})(?::?([0-9]{2}))?)?", name)

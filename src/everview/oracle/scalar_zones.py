@@ -10,23 +10,13 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from everview.oracle.scalar_casts import NoValue, read_timestamp
+from everview.oracle.scalar_casts import SHORT_ZONES, NoValue, read_timestamp
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_JAVA: Final = {
-    "PST": "America/Los_Angeles", "CST": "America/Chicago", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
-    "EST": "-05:00", "MST": "-07:00", "HST": "-10:00", "ECT": "Europe/Paris", "AET": "Australia/Sydney",
-    "ACT": "Australia/Darwin", "AGT": "America/Argentina/Buenos_Aires", "ART": "Africa/Cairo",
-    "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka", "CAT": "Africa/Harare",
-    "CNT": "America/St_Johns", "CTT": "Asia/Shanghai", "EAT": "Africa/Addis_Ababa",
-    "IET": "America/Indiana/Indianapolis", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan", "NST": "Pacific/Auckland",
-    "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico", "SST": "Pacific/Guadalcanal",
-    "VST": "Asia/Ho_Chi_Minh",
-}  # fmt: skip
 
 
 def _zone(name: str) -> dt.tzinfo:
-    name = _JAVA.get(name, name)
+    name = SHORT_ZONES.get(name, name)
     plain = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
     if plain in ("", "Z"):
         if name == "":
@@ -125,10 +115,45 @@ def _read(text: str, zone: str) -> dt.datetime:
     return _to_utc(moment, zone) if local else moment
 
 
+def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
+    """Every moment t at which ``moved(t) < moment`` is another than just before; found by looking at every minute."""
+    by = span if isinstance(span, dt.timedelta) else dt.timedelta(microseconds=span)
+    micro, minute, day = dt.timedelta(microseconds=1), dt.timedelta(minutes=1), dt.timedelta(days=1)
+
+    def still(t: dt.datetime) -> bool:
+        return len({_from_utc(at, zone) - at for at in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
+
+    def before(t: dt.datetime) -> bool:
+        return _to_utc(_from_utc(t, zone) + by, zone) < moment
+
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    edges = [dt.datetime.min.replace(tzinfo=dt.UTC), dt.datetime.max.replace(tzinfo=dt.UTC)]
+    reached = (moment - edges[0]) // micro - by // micro
+    years = (edges[1] - edges[0]) // micro
+    inside = all(12 * day // micro < at < years - 12 * day // micro for at in (reached, (moment - edges[0]) // micro))
+    if not inside or isinstance(_zone(zone), dt.timezone):
+        return [edges[0] + max(0, min(reached, years)) * micro]
+    first = _to_utc(_from_utc(moment, zone) - by, zone)
+    if still(moment) and still(first):
+        return [first]
+    turns: list[dt.datetime] = []
+    t = (first - 3 * day).replace(second=0, microsecond=0)
+    while t < first + 3 * day:
+        low, high = t, t + minute
+        if before(low) != before(high):
+            while high - low > micro:
+                middle = low + (high - low) // 2
+                low, high = (middle, high) if before(middle) == before(t) else (low, middle)
+            turns.append(high)
+        t += minute
+    return turns
+
+
 ZONES: Final[Mapping[str, Callable[..., Any]]] = {
     "from_utc_timestamp": _within(_from_utc),
     "to_utc_timestamp": _within(_to_utc),
     "timestamp_in_zone": _within(_read),
+    "turns_in_zone": _within(_turns),
     "make_timestamp": _within(_make_timestamp),
     "next_day": _within(_next_day),
     "make_dt_interval": _make_dt_interval,

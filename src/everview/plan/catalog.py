@@ -104,6 +104,11 @@ class Readable(Protocol):
         """The zone in which text without one is read, and days begin."""
         return "UTC"
 
+    @property
+    def current_schema(self) -> str:
+        """The schema of relations whose names have none; empty is the default one."""
+        return ""
+
     @abstractmethod
     def names(self) -> Iterable[str]:
         """The names of all relations that may be read."""

@@ -18,6 +18,7 @@ March 31, 01:00 is February 28, 01:00. `spans_of` gives the several spans that s
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -73,7 +74,9 @@ def spans_of(condition: Expression) -> tuple[Span, ...] | None:
     if span is not None:
         return (span,)
     compared = _compared(condition)
-    return None if compared is None or compared.how == "equal" else _solved_by_days(compared)
+    if compared is None or compared.how == "equal":
+        return None
+    return _solved_by_days(compared) or _solved_by_local_days(compared)
 
 
 def opposite(condition: Expression) -> Expression | None:
@@ -412,3 +415,42 @@ def _from(argument: Expression, day: Expression) -> Span | None:
 def _between(argument: Expression, since: Expression, until: Expression) -> Span | None:
     ends = (_solved(Comparison(argument, "greater_equal", since)), _solved(Comparison(argument, "less", until)))
     return None if None in ends else common(span for span in ends if span is not None)
+
+
+# -- days of a zone's calendar, which are not all of the same length
+
+MOST_TURNS: Final = (
+    5  # of a condition: a clock is set near the row's moment, and another near the time at which it passes
+)
+_LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
+
+
+def _solved_by_local_days(compared: Comparison | None) -> tuple[Span, ...] | None:
+    """The spans of a comparison of the current time that is moved by days of a zone's calendar."""
+    while compared is not None and _local_days(compared.timed) is None:
+        compared = _peeled(compared)
+    moved = None if compared is None else _local_days(compared.timed)
+    if compared is None or moved is None:
+        return None
+    span, zone = moved
+    moment = compared.other
+    if compared.how in ("less_equal", "greater"):
+        moment = Call("add_time_to", (moment, literal(1, DAY_TIME)), TIMESTAMP, moment.nullable)
+    turns = call("turns_in_zone", moment, span, zone)
+    turn = [call("get", turns, literal(number, INTEGER)) for number in range(MOST_TURNS + 1)]
+    if compared.how in ("less", "less_equal"):
+        return (Span(until=turn[0]), *(Span(turn[n], turn[n + 1]) for n in range(1, MOST_TURNS, 2)))
+    last = Literal(_LAST, TIMESTAMP)
+    return tuple(Span(turn[n], call("coalesce", turn[n + 1], last)) for n in range(0, MOST_TURNS, 2))
+
+
+def _local_days(timed: Expression) -> tuple[Expression, Expression] | None:
+    """The interval that is added to what a zone's clock shows now, and the zone."""
+    match timed:
+        case Call(
+            "to_utc_timestamp",
+            (Call("add_time_to" | "subtract_time_to" as how, (Call("from_utc_timestamp", (now, zone)), span)), other),
+        ) if zone == other and now == Now("timestamp") and not reads_now(span):
+            return (span if how == "add_time_to" else call("subtract", literal(0, DAY_TIME), span)), zone
+        case _:
+            return None

@@ -54,6 +54,8 @@ def call_failure(expression: Call, values: list[Value], row: int) -> EverviewErr
     name = expression.function
     if name == "is_one_row":
         return ArithmeticFailure("{reason}", hint="limit it to one, or take an aggregate such as max of them")
+    if name == "raise_error":  # the message is its only argument
+        return ArithmeticFailure("{reason}", hint="correct the row, or guard it with CASE")
     shown = [
         value_text(_plain(v if is_scalar(v) else v[row]), a.type)
         for v, a in zip(values, expression.arguments, strict=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from everview.scalars.coercion import bits
 from everview.scalars.functions.kernel import Checked, Failed, Kind, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, days_of, in_years
+from everview.scalars.functions.zones import instants_in, zone_of
 from everview.types import (
     BINARY,
     DOUBLE,
@@ -263,8 +264,8 @@ def _read_timestamp(value: Value, type_: Type, to: Type) -> Any:
     moments, zones, good = _parsed(value)
     if pc.any(pc.not_equal(zones, pa.scalar(""))).as_py():
         instants, known = _in_zones(moments, zones)
-        moments = instants if to == TIMESTAMP else moments  # without a zone, a zone is read and passed over
-        good &= known
+        good &= known & in_years(instants // DAY)
+        moments = np.where(good, instants, 0) if to == TIMESTAMP else moments  # else a zone is read and passed over
     return _read(moments, good, value, to)
 
 
@@ -301,12 +302,12 @@ def _in_zones(local: Any, zones: Value) -> tuple[Any, Any]:
         if shift is not None:
             utc[rows] -= shift * 1_000_000
             continue
-        zone = _zone(name)
+        zone = zone_of(name)
         known[rows] = zone is not None
-        if zone is not None:
-            naive: Value = pa.array(local[rows], pa.int64()).cast(pa.timestamp("us"))
-            moved = pc.assume_timezone(naive, name, ambiguous="earliest", nonexistent="latest")
-            utc[rows] = moved.cast(pa.int64()).to_numpy()
+        if isinstance(zone, int):
+            utc[rows] -= zone
+        elif zone is not None:
+            utc[rows] = instants_in(zone, local[rows])
     return utc, known
 
 
@@ -324,16 +325,6 @@ def offset_of(zone: str) -> int | None:
     sign, hours, minutes, seconds = match.groups()
     seconds_east = int(hours) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return None if seconds_east > 18 * 3600 else -seconds_east if sign == "-" else seconds_east
-
-
-def _zone(name: str) -> str | None:
-    from zoneinfo import ZoneInfo
-
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return None
-    return name
 
 
 # Casts from text, by the family of the other type.

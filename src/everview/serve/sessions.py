@@ -32,6 +32,7 @@ from everview.frontends.sql import (
     Select,
     Statement,
     UpdateRows,
+    Use,
 )
 from everview.serve.roles import Role
 from everview.serve.tasks import ServerTask
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from everview.serve.owner import Owner
 
 T = TypeVar("T")
-READS = Select, Explain, Begin, Commit, Rollback, Prepare, Execute, Deallocate
+READS = Select, Explain, Begin, Commit, Rollback, Prepare, Execute, Deallocate, Use
 WRITES = InsertRows, DeleteRows, UpdateRows, Merge
 
 
@@ -56,6 +57,7 @@ class ClientSession:
         self.in_transaction = False
         self.parked: ParkedChanges | None = None  # what the transaction has changed, while others have their turn
         self._prepared: dict[str, Prepare] = {}
+        self._schema = ""  # as USE says
         self._running: ServerTask[Any] | None = None
 
     def run(
@@ -117,16 +119,17 @@ class ClientSession:
 
     def _guarded(self, database: Database) -> Database:
         core = core_of(database)
-        core.guard, core.prepared = SnapshotGuard(), self._prepared
+        core.guard, core.prepared, core.schema = SnapshotGuard(), self._prepared, self._schema
         return database
 
     def _in_turn(self, database: Database, work: Callable[[Database], T]) -> T:
         core = core_of(database)
-        core.guard, core.prepared = SessionGuard(self, database), self._prepared
+        core.guard, core.prepared, core.schema = SessionGuard(self, database), self._prepared, self._schema
         try:
             return work(database)
         finally:
-            core.guard, core.prepared = None, {}
+            self._schema = core.schema
+            core.guard, core.prepared, core.schema = None, {}, ""
 
     def _rolled_back(self, database: Database) -> None:
         if core_of(database).access.open is not None:

@@ -7,8 +7,10 @@ quotes is NULL unless other texts are named: ``NA`` may be Namibia. Values in qu
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ import pyarrow.csv as pacsv
 
 from everview.errors import BadRows
 from everview.sources.csv_form import CsvForm
+from everview.sources.inferring import doubtful_columns, exact_numbers
 from everview.sources.opening import is_compressed, opened, text_of
 from everview.types import Decimal, Schema
 
@@ -52,8 +55,63 @@ def read_csv(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
         if schema is None and form.is_utf8 and any(map(pa.types.is_binary, read.schema.types)):
             raise pa.ArrowInvalid("it is no UTF-8")  # Arrow would take such a column for bytes
     except pa.ArrowInvalid as error:
-        raise _fault(path, types or {}, schema, form, error) from error
-    return form.inferred(read) if schema is None else form.typed(schema, read)
+        if not form.header or not _has_only_header(path, form):
+            raise _fault(path, types or {}, schema, form, error) from error
+        known = types or {}
+        read = pa.table({name: pa.array([], known.get(name, pa.null())) for name in header_of(path, form)})
+    if form.quote:
+        _require_closed(path, form)
+    if schema is not None:
+        return form.typed(schema, read)
+    if form.header:
+        _require_names(read.column_names)
+    return form.inferred(_with_exact_numbers(read, path, form))
+
+
+def _with_exact_numbers(read: pa.Table, path: Path, form: CsvForm) -> pa.Table:
+    """The table with numbers that a DOUBLE would cut short as DECIMAL or as text."""
+    doubtful = doubtful_columns(read)
+    texts = _whole(path, dict.fromkeys(doubtful, pa.string()), None, form) if doubtful else read
+    for name in doubtful:
+        exact = exact_numbers(texts[name], read[name], form.decimal)
+        read = read.set_column(read.column_names.index(name), name, exact)
+    return read
+
+
+def _require_names(names: list[str]) -> None:
+    """Refuse a header in which a column has no name, or that of another."""
+    for place, name in enumerate(names, 1):
+        if not name.strip():
+            hint = "name it there; without a header: header => false"
+            raise BadRows(f"column {place} has no name in the first line", hint=hint)
+        if name in names[: place - 1]:
+            first = names.index(name) + 1
+            raise BadRows(f'columns {first} and {place} are both called "{name}"', hint="rename one in the first line")
+
+
+def _require_closed(path: Path, form: CsvForm) -> None:
+    """Refuse a file that ends within quotes: an opening quote has swallowed all rows behind it."""
+    marks, quote = 0, form.quote.encode()  # in UTF-16, too, it is counted, perhaps with more: then rows are looked at
+    with opened(path) as file:
+        while chunk := file.read(_BLOCK):
+            marks += chunk.count(quote)
+    if marks % 2 == 0:
+        return
+    with text_of(path, "utf-8-sig" if form.is_utf8 else form.encoding) as file, _long_fields():
+        reader, begins = _reader(file, path, form, strict=True), 1
+        try:
+            for _ in reader:
+                begins = reader.line_num + 1
+        except csv.Error as error:
+            if "unexpected end" in str(error):
+                raise BadRows(f"line {begins}: a quote is opened and never closed", hint="close it") from None
+
+
+def _has_only_header(path: Path, form: CsvForm) -> bool:
+    try:
+        return len(list(islice(_records(path, form), 2))) == 1
+    except (UnicodeDecodeError, csv.Error):
+        return False
 
 
 def read_texts(path: Path, schema: Schema, form: CsvForm) -> TextRows:
@@ -70,6 +128,8 @@ def read_texts(path: Path, schema: Schema, form: CsvForm) -> TextRows:
 
     names = header_of(path, form) if form.header else list(schema.names)
     rows = _whole(path, dict.fromkeys(names, pa.string()), schema, form, aside)
+    if form.quote:
+        _require_closed(path, form)
     lines = [line for place, line in enumerate(starts) if place not in wrong]
     return TextRows(rows, lines, [*wrong.values()])
 
@@ -141,7 +201,7 @@ def _fault(path: Path, types: Types, schema: Schema | None, form: CsvForm, error
         found = _first_fault(_records(path, form), types, schema, form)
         return found or BadRows(str(error), hint="nothing of it was taken in")
     except UnicodeDecodeError:
-        line = _undecodable(path, form.encoding)
+        line = undecodable(path, form.encoding)
         if form.is_utf8:
             return BadRows(f"line {line} is no UTF-8", hint="save the file in UTF-8, or name its encoding")
         return BadRows(f"line {line} is no {form.encoding}", hint="name the encoding of the file")
@@ -162,8 +222,14 @@ def _first_fault(
         for name, value in zip(names, values, strict=True):
             type_ = types.get(name)
             if type_ is not None and value not in form.nulls and not _fits(value.replace(form.decimal, "."), type_):
-                return BadRows(f'line {line}, column "{name}": {value[:80]!r} is no {type_}', hint=_NULL_HINT)
+                return BadRows(
+                    f'line {line}, column "{name}": {value[:80]!r} is no {_sql_name(name, schema)}', hint=_NULL_HINT
+                )
     return None
+
+
+def _sql_name(column: str, schema: Schema | None) -> str:
+    return "value of its type" if schema is None else schema[column].type.sql
 
 
 def _fits(text: str, type_: pa.DataType) -> bool:
@@ -178,17 +244,32 @@ def _fits(text: str, type_: pa.DataType) -> bool:
 
 def _records(path: Path, form: CsvForm) -> Iterator[tuple[int, list[str]]]:
     """Each row, the header included, with the line at which it begins; empty lines are left out."""
-    with text_of(path, "utf-8-sig" if form.is_utf8 else form.encoding) as file:
-        quoting = csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE
-        delimiter, quote = form.delimiter_of(path), form.quote or None
-        reader, begins = csv.reader(file, delimiter=delimiter, quotechar=quote, quoting=quoting), 1
+    with text_of(path, "utf-8-sig" if form.is_utf8 else form.encoding) as file, _long_fields():
+        reader, begins = _reader(file, path, form), 1
         for values in reader:
             if values:
                 yield begins, values
             begins = reader.line_num + 1
 
 
-def _undecodable(path: Path, encoding: str) -> int:
+def _reader(file: Any, path: Path, form: CsvForm, strict: bool = False) -> Any:
+    quoting = csv.QUOTE_MINIMAL if form.quote else csv.QUOTE_NONE
+    delimiter, quote = form.delimiter_of(path), form.quote or None
+    return csv.reader(file, delimiter=delimiter, quotechar=quote, quoting=quoting, strict=strict)
+
+
+@contextmanager
+def _long_fields() -> Generator[None]:
+    """Python's reader takes values of any length meanwhile, as Arrow's does."""
+    before = csv.field_size_limit(_WHOLE - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def undecodable(path: Path, encoding: str) -> int:
+    """The first line of a file that is no text in an encoding."""
     with opened(path) as file:
         lines = file.read().split(b"\n")
     return next((number for number, line in enumerate(lines, 1) if not _is_text(line, encoding)), len(lines))

@@ -18,8 +18,9 @@ import pyarrow.parquet as papq
 from everview.codes.ingest import ingest
 from everview.errors import BadRows, EverviewError, SourceError
 from everview.sources.csv_form import CsvForm
-from everview.sources.delimited import RefusedRow, header_of, lines_of_csv, read_csv, read_texts
-from everview.sources.opening import suffix_of, text_of
+from everview.sources.delimited import RefusedRow, header_of, lines_of_csv, read_csv, read_texts, undecodable
+from everview.sources.inferring import table_of_objects
+from everview.sources.opening import is_compressed, suffix_of, text_of
 from everview.sources.records import as_rows, check_columns, lines_of_json, objects, one_object, texts
 from everview.types import Schema, unknown_name
 
@@ -60,7 +61,7 @@ def read_file(path: Path, schema: Schema | None, form: CsvForm, format_: str | N
             _require_columns(schema, read.column_names)
         return ingest(schema, read)[0]
     except _UNREADABLE as error:
-        raise BadRows(f"{path}: {error}", hint="nothing of it was taken in") from error
+        raise BadRows(f"{path}: {_why_unread(path, error)}", hint="nothing of it was taken in") from error
     except EverviewError as error:
         raise BadRows(f"{path}: {_by_place(path, format_, form, error.message)}", hint=error.hint) from error
 
@@ -71,7 +72,7 @@ def read_fitting(path: Path, schema: Schema, form: CsvForm, format_: str | None 
         format_ = format_ or format_of(path)
         return _fitting(path, schema, form, format_)
     except _UNREADABLE as error:
-        refused = RefusedRow(None, str(error))
+        refused = RefusedRow(None, _why_unread(path, error))
     except EverviewError as error:
         refused = RefusedRow(None, error.message)
     return FittingRows(schema.arrow.empty_table(), [], [refused])
@@ -88,12 +89,21 @@ def columns_in(path: Path, form: CsvForm, format_: str | None = None) -> list[st
         with text_of(path) as file:
             return list(dict.fromkeys(name for _, row in objects(file) for name in row))
     except _UNREADABLE as error:
-        raise BadRows(f"{path}: {error}", hint="nothing of it was taken in") from error
+        raise BadRows(f"{path}: {_why_unread(path, error)}", hint="nothing of it was taken in") from error
 
 
 def places_of(path: Path, form: CsvForm, rows: int) -> list[str]:
     """The place of each row of a file: its line, or its number counted from one."""
     return _places(path, format_of(path), form, rows)
+
+
+def _why_unread(path: Path, error: Exception) -> str:
+    """Why a file could not be read, in words of its own."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"line {undecodable(path, 'utf-8')} is no UTF-8"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return "it cannot be decompressed: it is damaged, or cut short" if is_compressed(path) else str(error)
 
 
 # -- the formats
@@ -107,12 +117,17 @@ def _json(path: Path, schema: Schema | None, form: CsvForm) -> Any:
     with text_of(path) as file:
         if schema is not None:
             return as_rows(schema, objects(file))
-        return pa.Table.from_pylist([row for _, row in objects(file)])
+        return table_of_objects([(number, text, one_object(text, number)) for number, text in texts(file)])
 
 
 def _parquet(path: Path, schema: Schema | None, form: CsvForm) -> pa.Table:
-    with papq.ParquetFile(path) as file:
-        return file.read()
+    try:
+        with papq.ParquetFile(path) as file:
+            return file.read()
+    except (pa.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise BadRows("it is no Parquet file, or a damaged one", hint="nothing of it was taken in") from error
 
 
 _READERS: Final[dict[str, Callable[[Path, Schema | None, CsvForm], Any]]] = {

@@ -39,6 +39,7 @@ def texts(file: TextIOBase) -> Iterator[tuple[int, str]]:
     first = next(numbered, None)
     if first is None:
         return
+    first = (first[0], first[1].removeprefix("\ufeff"))  # the mark of the byte order
     if first[1].lstrip(_BLANK).startswith("["):
         yield from _elements(first[1] + file.read(), first[0])
         return
@@ -76,8 +77,12 @@ def one_object(line: str, number: int) -> dict[str, Any]:
     """The object that a line is."""
     try:
         parsed = json.loads(line)
+    except json.JSONDecodeError as error:
+        message = f"line {number} is no JSON: {error.msg.lower()} at character {error.pos + 1}"
+        raise BadRows(message, hint="one object a line") from None
     except (ValueError, RecursionError) as error:
-        raise BadRows(f"line {number} is no JSON: {error}", hint="one object a line") from None
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise BadRows(f"line {number} is no JSON that can be read: {what}", hint="one object a line") from None
     if not isinstance(parsed, dict):
         raise BadRows(f"line {number} is no object: {line.strip()[:60]}", hint="one object a line, with columns")
     return parsed

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import everview as ev
 from everview import connect
 from everview.circuit.program import Program, Task
 from everview.database import Database
@@ -189,3 +190,22 @@ def test_the_work_of_a_change_follows_the_change(monkeypatch: pytest.MonkeyPatch
         db.apply({kind: [(row, -1)]})
         db.apply({kind: [(row, 1)]})
     assert given[0] / 8 < whole / 20
+
+
+def test_tuples_come_and_go_with_the_rows_they_are_made_of() -> None:
+    db = ev.connect()
+    db.datalog("""
+        .decl In(x: int32, y: int32)
+        .input In
+        .type P = ( a: int32, b: int32 )
+        .decl Out(p: P)
+        Out(p) :- In(x, y), p = (x, y).
+        back(y, x) :- Out((x, y)).
+    """)
+    changed = db.apply({"In": [((1, 2), 1), ((3, 4), 1)]})
+    assert sorted(changed["back"]) == [((2, 1), 1), ((4, 3), 1)]
+    assert sorted(changed["Out"], key=str) == [(({"a": 1, "b": 2},), 1), (({"a": 3, "b": 4},), 1)]
+    changed = db.apply({"In": [((1, 2), -1)]})
+    assert list(changed["Out"]) == [(({"a": 1, "b": 2},), -1)]
+    assert list(changed["back"]) == [((2, 1), -1)]
+    db.verify()

@@ -107,6 +107,36 @@ def test_after_every_transaction_what_plain_python_pulls(ticks: list[list[Fact]]
     assert db.verify()
 
 
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.lists(drawn, max_size=8), min_size=1, max_size=2))
+def test_a_recursion_without_a_number_goes_to_the_end(ticks: list[list[Fact]]) -> None:
+    db = ev.connect()
+    db.transact(SCHEMA)
+    held: Facts = set()
+    for tick in ticks:
+        held, parts = _next(held, tick)
+        db.transact(parts)
+        there = {e for e, a, _ in held if a == ":friend"}
+        for name, more in ((":friend", "[:name]"), (":_friend", "[:tag :name]")):
+            pattern: Pattern = [(name, {"depth": 9}), *((one, {}) for one in more[1:-1].split())]
+            answer = db.edn(f"[:find ?e (pull ?e [{{{name} ...}} {more[1:-1]}]) :where [?e :friend]]")
+            assert dict(answer) == {e: pulled(held, e, pattern) for e in there}
+
+
+@pytest.mark.slow
+def test_a_recursion_that_goes_too_deep_is_refused() -> None:
+    db = ev.connect()
+    db.transact(SCHEMA)
+    db.transact([[":db/add", n, ":friend", n + 1] for n in range(1, 40)])
+    with pytest.raises(EdnError, match="for more than 31 levels"):
+        db.edn("[:find (pull ?e [{:friend ...}]) . :in $ ?e :where [?e :friend]]", args=[1])
+
+
+def test_a_view_has_a_number_of_levels(db: ev.Database) -> None:
+    with pytest.raises(EdnError, match="the recursion of :friend has no number of levels"):
+        db.edn("[:find (pull ?e [:name {:boss [{:friend ...}]}]) :where [?e :name]]", name="v")
+
+
 @pytest.fixture
 def db() -> ev.Database:
     db = ev.connect()
@@ -150,7 +180,6 @@ REFUSED = {
     "(pull 1 [:name])": "1 is no variable",
     "(pull ?e [:nmae])": 'attribute ":nmae" does not exist',
     "(pull ?e [:name :name])": ":name stands in this pattern twice",
-    "(pull ?e [{:friend ...}])": "a recursion without an end",
     "(pull ?e [{:friend 0}])": "0 is no number of levels",
     "(pull ?e [{:friend []}])": "[] is no pattern of pull",
     "(pull ?e [{:friend 30 :boss 30 :_boss 30}])": "more than 200 attributes",

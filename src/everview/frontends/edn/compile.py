@@ -18,6 +18,7 @@ from everview.frontends.edn.faults import refuse
 from everview.frontends.edn.forms import AnyForm
 from everview.frontends.edn.infer import Column, inferred
 from everview.frontends.edn.patterns import Anything, Reads, SourceColumns
+from everview.frontends.edn.pull_patterns import PullPattern, endless
 from everview.frontends.edn.pulling import pulled
 from everview.frontends.edn.query import Aggregated, EdnQuery, Found, PulledEntity
 from everview.frontends.edn.translate import GOAL, Translated, translate
@@ -176,6 +177,7 @@ def _with_pulls(query: EdnQuery, plan: Plan, attributes: Attributes) -> Plan:
     """The plan with what is pulled in place of the entities."""
     for column, found in enumerate(query.find):
         if isinstance(found, PulledEntity):
+            _require_levels(found.pattern)
             plan = pulled(plan, column, found.pattern, attributes)
     return plan
 
@@ -210,3 +212,10 @@ def _call(found: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
     if line.form == "count different":
         return aggregate_call("count", (column,), distinct=True)
     return aggregate_call(line.name, (column,), distinct=line.form == "set")
+
+
+def _require_levels(pattern: PullPattern) -> None:
+    one = endless(pattern)
+    if one is not None:
+        message = f"the recursion of {one.key} has no number of levels, and so no columns that could be kept"
+        raise refuse(one.place, message, f"write the number of levels: {{{one.key} 5}}; or ask without a name")

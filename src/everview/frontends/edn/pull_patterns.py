@@ -30,13 +30,14 @@ from everview.frontends.rules.program import NOWHERE, TextPlace
 ID: Final = ":db/id"
 MOST: Final = 1000  # values of an attribute, unless a limit is given
 DEEPEST: Final = 32  # levels of entities inside of each other
+ENDLESS: Final = 0  # as a number of levels: as many as there are
 
 
 @dataclass(frozen=True, slots=True)
 class PulledAttribute:
     """One attribute of a pull pattern, the key of its value, and the ``inner`` pattern for referenced entities.
 
-    A number as ``inner`` repeats the pattern in which the attribute stands, so many levels deep.
+    A number as ``inner`` repeats the pattern in which the attribute stands, so many levels deep; `ENDLESS` is ``...``.
     """
 
     attribute: str
@@ -91,13 +92,39 @@ def _with(pattern: PullPattern, one: PulledAttribute) -> PullPattern:
 
 def _inner(form: AnyForm, depth: int) -> PullPattern | int:
     if isinstance(form, SymbolForm) and form.name == "...":
-        hint = "write the number of levels: {:friend 5}"
-        raise refuse(form.place, "a recursion without an end has no columns that could be kept", hint)
+        return ENDLESS
     if isinstance(form, ScalarForm):
         if type(form.value) is int and 0 < form.value <= DEEPEST:
             return form.value
         raise refuse(form.place, f"{form!r} is no number of levels", f"write one from 1 to {DEEPEST}, or a pattern")
     return parse_pattern(form, depth + 1)
+
+
+def endless(pattern: PullPattern) -> PulledAttribute | None:
+    """An attribute whose recursion has no number of levels, if there is one."""
+    for one in pattern.attributes:
+        found = one if one.inner == ENDLESS else endless(one.inner) if isinstance(one.inner, PullPattern) else None
+        if found is not None:
+            return found
+    return None
+
+
+def levelled(pattern: PullPattern, levels: int) -> PullPattern:
+    """The pattern with a number of levels wherever it has none."""
+    made = list[PulledAttribute]()
+    for one in pattern.attributes:
+        inner = levels if one.inner == ENDLESS else one.inner
+        made.append(replace(one, inner=levelled(inner, levels) if isinstance(inner, PullPattern) else inner))
+    return replace(pattern, attributes=tuple(made))
+
+
+def with_entities(pattern: PullPattern) -> PullPattern:
+    """The pattern with the number of every entity that it reaches."""
+    made = [
+        replace(one, inner=with_entities(one.inner)) if isinstance(one.inner, PullPattern) else one
+        for one in pattern.attributes
+    ]
+    return replace(pattern, attributes=tuple(made), entity=pattern.entity or ID)
 
 
 # -- one attribute

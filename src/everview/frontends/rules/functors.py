@@ -217,10 +217,10 @@ def _contains(part: Expression, text: Expression) -> Expression:
 
 
 def unsigned(a: Expression) -> Expression:
-    """The number, if it is not negative; else evaluation fails, by a cast of a text that says so."""
+    """The number, if it is not negative; else evaluation fails, and says so."""
     _require("unsigned", "numbers", is_number, (a,))
     told = call("concat", cast(a, STRING), literal(" is negative, and no unsigned number"))
-    return call("if", call("greater_equal", a, cast(literal(0), a.type)), a, cast(told, a.type))
+    return call("if", call("greater_equal", a, cast(literal(0), a.type)), a, cast(call("raise_error", told), a.type))
 
 
 def _cast_to(of: Type) -> Make:

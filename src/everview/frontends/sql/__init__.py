@@ -32,6 +32,7 @@ from everview.frontends.sql.statements import (
     Select,
     Statement,
     UpdateRows,
+    Use,
 )
 from everview.plan.catalog import CatalogFunction, Tables
 
@@ -62,6 +63,7 @@ __all__ = [
     "Statement",
     "Tables",
     "UpdateRows",
+    "Use",
     "bind",
     "bind_query",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +21,7 @@ from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.queries import complete
 from everview.frontends.sql.rewrite import all_plans
-from everview.frontends.sql.schemas import create_schema, drop_schema, is_information
+from everview.frontends.sql.schemas import create_schema, drop_schema, is_information, qualified, use
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.later import Later
@@ -56,6 +57,9 @@ else:
 
 # Modules that say how kinds of expressions are bound.
 HANDLERS = (comparisons, functions, own_syntax, subqueries, windows)
+
+
+_OF_SESSION = re.compile(r"\bcurrent_(schema|database)\b", re.IGNORECASE)
 
 
 class With(Readable):
@@ -107,6 +111,10 @@ class With(Readable):
     @property
     def timezone(self) -> str:
         return self.catalog.timezone
+
+    @property
+    def current_schema(self) -> str:
+        return self.catalog.current_schema
 
     def schemas(self) -> Iterable[str]:
         return self.catalog.schemas()
@@ -166,7 +174,7 @@ def bind_parsed(
 ) -> st.Statement:
     """Bind one statement of a text that has been parsed; ``given`` has the values of this statement's parameters."""
     dialect = "spark" if dialect == "databricks" else dialect
-    context = QueryContext(catalog, source, dialect, parameters=given.by_name)
+    context = QueryContext(catalog, source, dialect, parameters=given.by_name, schema=catalog.current_schema)
     try:
         with session_zone(catalog.timezone):
             bound = _statement(parsed.tree, parsed, context)
@@ -175,6 +183,8 @@ def bind_parsed(
     except EverviewError as error:
         source.locate(error, parsed.tree)
         raise
+    if context.unqualified and isinstance(bound, st.CreateView):
+        bound = replace(bound, text=qualified(bound.text, source.text.index(bound.text, parsed.start), context))
     return st.Explain(parsed.text, bound) if parsed.explain else bound
 
 
@@ -203,6 +213,8 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             return describe(node, text, context)
         case exp.Comment():
             return comment(node, text, context)
+        case exp.Use():
+            return use(node, text, context)
         case exp.Pivot():
             inside = exp.select("*").from_(exp.Subquery(this=node))
             bound = complete(inside, context)
@@ -270,6 +282,9 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     if any(table.args.get("version") is not None for table in node.find_all(exp.Table)):
         hint = "a view follows its tables as they change; ask by SELECT, or CREATE TABLE … AS SELECT"
         raise context.unsupported("AS OF in a view", node, hint)
+    if context.schema and _OF_SESSION.search(text):
+        hint = "a view means the same under every USE: write the name of the schema"
+        raise context.unsupported("current_schema() in a view", node, hint)
     if "read_" in text.lower():
         in_a_view(node, context)
     if node.expression is None:

@@ -116,6 +116,12 @@ def check_of(node: exp.CheckColumnConstraint, name: str, column: str, parts: New
     parts.add(CheckRows(name or f"{parts.base}{middle}_check", rendered(node.this, context)))
 
 
+def time_check(column: str, digits: int, parts: NewTable) -> None:
+    """The check of a column of TIME(p): that no value has more digits of a second."""
+    name = quoted(column)
+    parts.add(CheckRows(f"{parts.base}_{column}_digits", f"{name} = CAST({name} AS TIME({digits}))"))
+
+
 def unique_of(
     node: exp.UniqueColumnConstraint, name: str, columns: list[str], parts: NewTable, context: QueryContext
 ) -> None:

@@ -42,6 +42,8 @@ class QueryContext:
     outer: Scope | None = None  # the row around, for subqueries
     depth: int = 0
     parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # values, by name
+    schema: str = ""  # that of relations whose names have none; empty is the default schema
+    unqualified: list[exp.Expr] = field(default_factory=list[exp.Expr])  # names that were found in that schema
 
     def deeper(self, node: exp.Expr) -> QueryContext:
         """The context one level further in; refuses nesting that no stack could hold."""

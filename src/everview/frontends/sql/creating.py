@@ -14,7 +14,7 @@ from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
 from everview.frontends.sql.schemas import stored_name
-from everview.frontends.sql.types import type_of
+from everview.frontends.sql.types import digits_of_time, type_of
 from everview.later import Later
 from everview.plan.node import unique
 from everview.plan.timed import Watermark
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         reference_of,
         rendered,
         settled,
+        time_check,
         unique_of,
     )
 else:
@@ -43,6 +44,7 @@ else:
     reference_of = Later("everview.frontends.sql.constraints", "reference_of")
     rendered = Later("everview.frontends.sql.constraints", "rendered")
     settled = Later("everview.frontends.sql.constraints", "settled")
+    time_check = Later("everview.frontends.sql.constraints", "time_check")
     unique_of = Later("everview.frontends.sql.constraints", "unique_of")
 
 OF_COLUMNS = "there are PRIMARY KEY, NOT NULL, DEFAULT, CHECK, UNIQUE, REFERENCES, GENERATED ALWAYS AS and COMMENT"
@@ -249,6 +251,9 @@ def column_of_table(node: exp.ColumnDef, table: NewTable, context: QueryContext)
         else:
             _said_of_column(node.name, type_, said, kind, table, context)
     table.fields.append(Field(node.name, type_, nullable))
+    digits = digits_of_time(node.args["kind"])
+    if digits is not None:
+        time_check(node.name, digits, table)
 
 
 def _said_of_column(

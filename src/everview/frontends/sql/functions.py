@@ -189,10 +189,10 @@ def _moment(kind: Any) -> Special:
 
 
 def _schema_of_names(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:
-    """The schema of names without one, which is always the same."""
+    """The schema of names without one, as USE says."""
     if arguments:
         raise site.context.error("the current schema takes no arguments", node)
-    return literal(DEFAULT)
+    return literal(site.context.schema or DEFAULT)
 
 
 def _current_time(arguments: list[exp.Expr], node: exp.Expr, site: Site) -> Expression:

@@ -106,7 +106,7 @@ def create_function(node: exp.Create, text: str, context: QueryContext) -> st.Cr
         raise context.error("a function of what?", node, HINT)
     if not isinstance(node.this.this, exp.Table):
         raise context.error("a function of which name?", node, HINT)
-    name = stored_name(node.this.this, context).lower()
+    name = stored_name(node.this.this, replace(context, schema="")).lower()
     if is_function(name) or name in NAMES or name in RANKS:
         raise context.error(f'"{name}" is a function of SQL', node, "give it another name")
     read = _read(node, name, text, context.dialect)
@@ -132,7 +132,7 @@ def _try(macro: SqlMacro, node: exp.Expr, context: QueryContext) -> None:
 def drop_function(node: exp.Drop, text: str, context: QueryContext) -> st.DropFunction:
     """``DROP FUNCTION [IF EXISTS] name``."""
     table = (node.args.get("tables") or [node.this])[0]
-    name = stored_name(table, context).lower()
+    name = stored_name(table, replace(context, schema="")).lower()
     known = context.catalog.stored_function(name)
     exists = bool(node.args.get("exists"))
     if known is None and not exists:
@@ -203,9 +203,9 @@ def _takes(macro: SqlMacro) -> str:
 
 
 def _inside(macro: SqlMacro, context: QueryContext, outer: Scope | None = None) -> QueryContext:
-    """The context of a body: nothing of the caller's but the catalog."""
+    """The context of a body: nothing of the caller's but the catalog; names without a schema are of the default one."""
     return replace(
-        context, source=SqlText(macro.text), dialect=macro.dialect, ctes={}, parameters={}, outer=outer
+        context, source=SqlText(macro.text), dialect=macro.dialect, ctes={}, parameters={}, outer=outer, schema=""
     ).deeper(macro.body)
 
 

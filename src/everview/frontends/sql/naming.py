@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from everview.operators.window import RANKS
 
@@ -62,7 +62,7 @@ def _namer(kind: type[exp.Expr]) -> Namer:
 
 
 def _in_spark(node: exp.Expr, name: NameOf) -> str:
-    return node.sql("spark")
+    return node.sql("spark", unsupported_level=ErrorLevel.IGNORE)
 
 
 def _listed(parts: Iterable[exp.Expr], name: NameOf) -> str:
@@ -160,7 +160,7 @@ def _window(node: exp.Window, name: NameOf) -> str:
     if order is not None:
         parts.append(f"ORDER BY {', '.join(f'{name(o.this)} {direction(o).upper()}' for o in order.expressions)}")
     if spec is not None:
-        parts.append(spec.sql("spark").upper())
+        parts.append(spec.sql("spark", unsupported_level=ErrorLevel.IGNORE).upper())
     elif order is not None or node.args.get("alias") is None:
         ranked = str(node.this.name).lower() in RANKS
         unit = "RANGE" if order is not None and not ranked else "ROWS"

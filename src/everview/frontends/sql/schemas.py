@@ -23,7 +23,7 @@ def stored_name(node: exp.Table, context: QueryContext) -> str:
         raise context.unsupported(f"the catalog in {node.sql('spark')[:60]}", node, "write schema.name")
     schema = node.args.get("db")
     if schema is None:
-        return node.name
+        return _in_current(node, context) if context.schema else node.name
     known = {fold(name): name for name in context.catalog.schemas()}
     if fold(schema.name) in known:
         return f"{known[fold(schema.name)]}.{node.name}"
@@ -31,6 +31,45 @@ def stored_name(node: exp.Table, context: QueryContext) -> str:
         return node.name
     named = file_named(f"{schema.name}.{node.name}")
     error = named or unknown_name("schema", schema.name, [DEFAULT, *known.values(), INFORMATION])
+    context.source.locate(error, node)
+    raise error
+
+
+def _in_current(node: exp.Table, context: QueryContext) -> str:
+    """The stored name of a relation without a schema, in the schema that USE named."""
+    if context.schema not in context.catalog.schemas():  # it was dropped since
+        error = unknown_name("schema", context.schema, [DEFAULT, *context.catalog.schemas()])
+        context.source.locate(error, node)
+        raise error
+    context.unqualified.append(node.this)
+    return f"{context.schema}.{node.name}"
+
+
+def qualified(text: str, start: int, context: QueryContext) -> str:
+    """A statement's text, which begins at ``start``, with the current schema before each name that was found there.
+
+    So the text means the same under every current schema.
+    """
+    places = {node.meta["start"] - start for node in context.unqualified if "start" in node.meta}
+    prefix = exp.to_identifier(context.schema).sql(context.dialect) + "."
+    for place in sorted(places, reverse=True):
+        text = text[:place] + prefix + text[place:]
+    return text
+
+
+def use(node: exp.Use, text: str, context: QueryContext) -> st.Use:
+    """``USE [SCHEMA | DATABASE] name``: relations without a schema are of this one from now on."""
+    context.only(node, "this", "kind")
+    kind = "" if node.args.get("kind") is None else node.args["kind"].name.upper()
+    if kind not in ("", "SCHEMA", "DATABASE", "NAMESPACE") or node.this is None:
+        raise context.unsupported(f"USE {kind}".strip(), node, "write USE sales, with the name of a schema")
+    name = _schema_name(node.this, context)
+    known = {fold(known): known for known in context.catalog.schemas()}
+    if fold(name) in known:
+        return st.Use(text, known[fold(name)])
+    if fold(name) in DEFAULTS:
+        return st.Use(text, "")
+    error = unknown_name("schema", name, [DEFAULT, *known.values()])
     context.source.locate(error, node)
     raise error
 

@@ -30,7 +30,7 @@ _FORMS = {
     "tables": re.compile(rf"SHOW\s+TABLES{_IN}{_LIKE}", re.IGNORECASE),
     "views": re.compile(rf"SHOW\s+(?:MATERIALIZED\s+)?VIEWS{_IN}{_LIKE}", re.IGNORECASE),
     "columns": re.compile(rf"SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}", re.IGNORECASE),
-    "functions": re.compile(rf"SHOW\s+(?:ALL\s+|USER\s+|SYSTEM\s+)?FUNCTIONS{_LIKE}", re.IGNORECASE),
+    "functions": re.compile(rf"SHOW\s+(?:(?P<whose>ALL|USER|SYSTEM)\s+)?FUNCTIONS{_LIKE}", re.IGNORECASE),
     "schemas": re.compile(rf"SHOW\s+(?:SCHEMAS|DATABASES|NAMESPACES){_LIKE}", re.IGNORECASE),
     "create": re.compile(rf"SHOW\s+CREATE\s+(?:TABLE|(?:MATERIALIZED\s+)?VIEW)\s+{_NAME}", re.IGNORECASE),
 }
@@ -128,9 +128,11 @@ def _views(match: re.Match[str], context: QueryContext) -> Values:
 
 def _named(match: re.Match[str], context: QueryContext) -> str:
     """The stored name of the relation that is asked for."""
-    name = match["name"].strip("`")
+    written = match["name"].strip("`")
     known = {fold(known): known for known in context.catalog.names()}
-    name = name.removeprefix(f"{DEFAULT}.")
+    name = written.removeprefix(f"{DEFAULT}.")
+    if context.schema and "." not in written:
+        name = f"{context.schema}.{name}"
     if fold(name) not in known:
         raise unknown_name("table or view", name, known.values())
     return known[fold(name)]
@@ -143,7 +145,9 @@ def _columns(match: re.Match[str], context: QueryContext) -> Values:
 
 def _functions(match: re.Match[str], context: QueryContext) -> Values:
     own = [r["routine_name"] for r in _information("routines", context)]
-    names = {*SIGNATURES, *(alias for alias in ALIASES if alias.isidentifier()), *NAMES, *RANKS, *own}
+    system = {*SIGNATURES, *(alias for alias in ALIASES if alias.isidentifier()), *NAMES, *RANKS}
+    whose = (match["whose"] or "ALL").upper()
+    names = {*(() if whose == "USER" else system), *(() if whose == "SYSTEM" else own)}
     return rows_of(_texts("function"), [(name,) for name in sorted(_liked(sorted(names), match))])
 
 
@@ -176,6 +180,11 @@ def describe(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
     kind = str(node.args.get("kind") or "").upper()
     if kind not in ("", "TABLE", "VIEW", "QUERY"):
         raise context.unsupported(f"DESCRIBE {kind}", node, "there are DESCRIBE t and DESCRIBE SELECT …")
+    style = str(node.args.get("style") or "").upper()
+    if style == "HISTORY":
+        raise context.unsupported(
+            "DESCRIBE HISTORY", node, "read an epoch of it: SELECT … FROM t VERSION AS OF 3; db.epoch is the last one"
+        )
     if isinstance(node.this, exp.Table):
         bound = relation(node.this, context)
         schema, names = bound.plan.schema, tuple(bound.names)
@@ -189,7 +198,7 @@ def describe(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
 
 
 def _comments(node: exp.Table, context: QueryContext) -> dict[str, str]:
-    schema = fold(node.args["db"].name if node.args.get("db") is not None else DEFAULT)
+    schema = fold(node.args["db"].name if node.args.get("db") is not None else context.schema or DEFAULT)
     return {
         row["column_name"]: row["comment"]
         for row in _information("columns", context)

@@ -181,14 +181,6 @@ _LENIENT: Final = (_round_quotes, _limit_of_two, _outer_join, _positional_join, 
 # -- one function for each slip
 
 
-def _use(words: FailedTokens) -> Slip | None:
-    """USE default."""
-    if words.word(0) != "USE":
-        return None
-    said = " ".join(words.written(place) for place in range(min(2, len(words.tokens))))
-    return words.slip(0, f"the statement '{said}' is not supported", INSTEAD["USE"])
-
-
 def _statement(words: FailedTokens) -> Slip | None:
     """SELEC, INSRT, UPDAT."""
     first = words.word(0)
@@ -467,7 +459,6 @@ def _near(word: str, among: Sequence[str], cutoff: float = 0.7) -> str | None:
 
 
 _CHECKS: Final[tuple[Callable[[FailedTokens], Slip | None], ...]] = (
-    _use,
     _statement,
     _created,
     _typographic,

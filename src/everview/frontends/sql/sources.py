@@ -96,6 +96,9 @@ def _placed_relation(node: exp.Expr, context: QueryContext, left: NamedRows | No
 
 def _table(node: exp.Table, context: QueryContext, left: NamedRows | None) -> NamedRows:
     """A table, a view or a function of rows; the latter reads the row of `left` without LATERAL, except in Spark."""
+    if node.args.get("sample") is not None:
+        hint = "a query has the same answer every time: choose rows by a value, as in WHERE hash(id) % 100 = 0"
+        raise context.unsupported("TABLESAMPLE", node, hint)
     context.only(node, "this", "alias", "joins", "pivots", "db", "catalog", "version")
     if isinstance(node.this, exp.Func):
         rows = _table_function(node.this, node.args.get("alias"), context, left)
@@ -125,10 +128,10 @@ def relation(node: exp.Table, context: QueryContext) -> Bound:
         raise context.unsupported("a parameter as a relation", node, "a parameter is a value: write the name itself")
     if is_information(node):
         return information(node, context)
-    name = stored_name(node, context)
-    cte = context.ctes.get(fold(name)) if node.args.get("db") is None else None
+    cte = context.ctes.get(fold(node.name)) if node.args.get("db") is None else None
     if cte is not None:
         return cte
+    name = stored_name(node, context)
     known = list(context.catalog.names())
     stored = name if name in known else next((k for k in known if fold(k) == fold(name)), None)
     version = node.args.get("version")

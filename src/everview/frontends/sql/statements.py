@@ -325,6 +325,13 @@ class DropSchema(Statement):
 
 
 @dataclass(frozen=True)
+class Use(Statement):
+    """``USE schema``: where relations without a schema are from now on; empty is the default schema."""
+
+    schema: str
+
+
+@dataclass(frozen=True)
 class CreateFunction(Statement):
     """``CREATE FUNCTION``: its text is its definition."""
 

@@ -110,16 +110,16 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
         return MapType(*(type_of(part, context) for part in inner))
     simple = TYPES.get(kind)
     if simple == TIME and len(inner) == 1 and inner[0].name in tuple("0123456"):
-        if inner[0].name != "6" and not isinstance(node.parent, exp.Cast):
+        if inner[0].name != "6" and not isinstance(node.parent, exp.Cast) and not _of_column(node):
             hint = "write TIME, which has six, and CAST(x AS TIME(3)) where it is read"
-            raise context.unsupported(f"a column of TIME({inner[0].name})", node, hint)
+            raise context.unsupported(f"TIME({inner[0].name}) inside of a type", node, hint)
         return TIME
     if simple is None or (inner and kind not in _LENGTHS):
         known = (
             "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
             "STRUCT, MAP and VARIANT"
         )
-        name = kind.value if isinstance(kind, D) and not inner else node.sql("spark")[:60]
+        name = kind.value if isinstance(kind, D) and not inner else node.sql()[:60]
         near = _NEAR.get(kind)
         hint = f"there are {known}" if near is None else f"write {near}"
         raise context.unsupported(f"the type {name}", node, hint)
@@ -136,6 +136,19 @@ def interval_of(node: exp.DataType, context: QueryContext) -> tuple[str, Type]:
     if units not in SPANS:
         raise context.error(f"there is no INTERVAL {units[:40]}", node, f"there are {', '.join(SPANS)}")
     return units, SPANS[units]
+
+
+def _of_column(node: exp.Expr) -> bool:
+    """Whether a type is that of a column of a table, and no part of another type."""
+    return isinstance(node.parent, exp.ColumnDef) and not isinstance(node.parent.parent, exp.DataType)
+
+
+def digits_of_time(node: exp.DataType) -> int | None:
+    """The digits of a second that a column of TIME(p) has, if they are fewer than six."""
+    if TYPES.get(node.this) != TIME or len(node.expressions) != 1:
+        return None
+    digits = int(node.expressions[0].name)
+    return digits if digits < 6 else None
 
 
 def constant(node: exp.Literal, context: QueryContext) -> Expression:

@@ -140,6 +140,11 @@ LATER: Final = (
         of_columns=True,
     ),
     LaterFamily(
+        "zone_turns",
+        "turns_in_zone",
+        of_columns=True,
+    ),
+    LaterFamily(
         "rule_terms",
         "term_quoted term_part term_checked",
         of_columns=True,

@@ -50,20 +50,20 @@ def zone_of(text: str) -> int | str | None:
     if not re.fullmatch(r"[A-Z][\w+-]*(?:/[\w+-]+)*", text, re.ASCII):
         return None
     try:
-        _clock(np.zeros(1, np.int64), text)
+        clock_in(text, np.zeros(1, np.int64))
     except (pa.ArrowException, OSError):
         return None
     return text
 
 
-def _clock(micros: Any, zone: str) -> Any:
+def clock_in(zone: str, micros: Any) -> Any:
     """What the clock of a zone shows at instants, as if it were UTC."""
     near = np.minimum(micros, _LISTED)
     shown = numbers(pc.local_timestamp(pa.array(near).cast(pa.timestamp("us", zone))))
     return _far(micros, shown, lambda at: at.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
 
 
-def _instants(shown: Any, zone: str) -> Any:
+def instants_in(zone: str, shown: Any) -> Any:
     """The instants at which the clock of a zone shows times."""
     near = _near_instants(np.minimum(shown, _LISTED), zone)
     return _far(shown, near, lambda at: at.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None))
@@ -92,7 +92,7 @@ def _moved(micros: int, function: Callable[[dt.datetime], dt.datetime]) -> int:
 def _near_instants(shown: Any, zone: str) -> Any:
     local: Value = pa.array(shown).cast(pa.timestamp("us"))
     instants = numbers(pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="earliest"))
-    clock = _clock(instants, zone)
+    clock = clock_in(zone, instants)
     # Before a skipped time the clock is as far ahead as it was: the instant is by that.
     return np.where(clock == shown, instants, shown - (clock - instants))
 
@@ -107,7 +107,7 @@ def _shifting(forward: bool) -> Kernel:
         if isinstance(known, int):
             moved = micros + known if forward else micros - known
         else:
-            moved = _clock(micros, known) if forward else _instants(micros, known)
+            moved = clock_in(known, micros) if forward else instants_in(known, micros)
         failed = ~in_years(moved // DAY)
         failed = failed if missing is None else failed & ~missing
         value = from_numbers(np.where(failed, 0, moved), out, missing)
@@ -123,7 +123,7 @@ def _read(out: Kind, text: Value, zone: Value) -> Any:
     known = zone_of(zone.as_py())
     if known is None:
         return Checked(pa.nulls(len(text), out), np.ones(len(text), bool), f"there is no zone {zone.as_py()!r}")
-    return read_in_zone(text, out, lambda shown: shown - known if isinstance(known, int) else _instants(shown, known))
+    return read_in_zone(text, out, lambda shown: shown - known if isinstance(known, int) else instants_in(known, shown))
 
 
 KERNELS: Final[dict[str, Kernel]] = {

@@ -23,6 +23,7 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    Array,
     Decimal,
     Struct,
     Type,
@@ -287,6 +288,7 @@ MOMENTS: Final[Signatures] = family(
     signed("window_time", 1, 1, _window_time, "window", "its last moment, a microsecond before its end"),
     signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
     signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
+    signed("turns_in_zone", 3, 3, takes(TIMESTAMP, DAY_TIME, STRING, gives=Array(TIMESTAMP))),  # of now()
     signed(
         *("time_bucket", 2, 3, _time_bucket, "literal interval, timestamp [, origin]"),
         "the beginning of its bucket, counted from the origin, 1970 if none is given",

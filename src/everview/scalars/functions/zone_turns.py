@@ -1,0 +1,108 @@
+"""When a moment that is moved by days of a zone's calendar passes another moment.
+
+A day before now, by the calendar of a zone, does not only go forward: it returns by an hour where clocks are put back,
+and again a day after they were put forward. So ``now - 1 day < moment`` may be true, false, true again, and at last
+false.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, constant, nulls, numbers, whole
+from everview.scalars.functions.zones import clock_in, instants_in, zone_of
+
+NEAR: Final = 27 * 3_600_000_000  # clocks are set by a day and some hours at most, where the date line was moved
+YEARS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # the first and the last moment that there is
+EDGE: Final = 12 * 86_400_000_000  # so near to them no calendar is asked
+_GRID: Final = 15 * 60_000_000
+_SECOND: Final = 1_000_000
+
+
+def _turns(out: Kind, moment: Value, span: Value, zone: Value) -> Any:
+    """For each row the moments at which ``t + span < moment``, by the zone's calendar, becomes false, true, false, …
+
+    At the first and the last days that there are, and for a zone without changes, a day has 24 hours.
+    """
+    rows, known = len(moment), zone_of(zone.as_py())
+    missing = nulls(moment, span)
+    if known is None:
+        failed = np.ones(rows, bool) if missing is None else ~missing
+        return Checked(pa.nulls(rows, out), failed, f"there is no zone {zone.as_py()!r}")
+    moments, spans = numbers(moment), numbers(whole(span, rows))
+    inside = _inside(moments) & (np.abs(spans) < YEARS[1]) & _inside(moments - spans)
+    if isinstance(known, int):
+        inside[:] = False
+    at_edges = np.clip(moments.astype(object) - spans.astype(object), *YEARS).tolist()
+    found = [[int(turn)] for turn in at_edges]
+    if inside.any():
+        looked_up = iter(_by_name(str(known), moments[inside], spans[inside]))
+        found = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), found, strict=True)]
+    listed: list[Any] = found if missing is None else [None if m else f for m, f in zip(missing, found, strict=True)]
+    return pa.array(listed, pa.list_(pa.int64())).cast(out)
+
+
+def _inside(moments: Any) -> Any:
+    return (moments > YEARS[0] + EDGE) & (moments < YEARS[1] - EDGE)
+
+
+def _by_name(zone: str, moments: Any, spans: Any) -> list[list[int]]:
+    first = instants_in(zone, clock_in(zone, moments) - spans)
+    still = _is_still(zone, moments) & _is_still(zone, first)
+    return [
+        [turn] if alone else _looked_up(zone, moment, span, turn)
+        for turn, alone, moment, span in zip(
+            first.tolist(), still.tolist(), moments.tolist(), spans.tolist(), strict=True
+        )
+    ]
+
+
+def _is_still(zone: str, moments: Any) -> Any:
+    """Whether no clock is set near moments."""
+    ahead = [clock_in(zone, at) - at for at in (moments - NEAR, moments, moments + NEAR)]
+    return (ahead[0] == ahead[1]) & (ahead[1] == ahead[2])
+
+
+def _looked_up(zone: str, moment: int, span: int, near: int) -> list[int]:
+    """The turns of one row, piece by piece: between two breaks the moved moment goes on as time does."""
+    begin, end = near - 2 * NEAR, near + 2 * NEAR
+    sets = _clock_sets(zone, begin, end)
+    ahead = {before for _, before, _ in sets} | {after for _, _, after in sets} | {int(_ahead(zone, [near])[0])}
+    jumps = [at + max(before, after) for at, before, after in _clock_sets(zone, moment - 2 * NEAR, moment + 2 * NEAR)]
+    breaks = {begin, *(at for at, _, _ in sets), *(jump - span - by for jump in jumps for by in ahead)}
+    starts = sorted(at for at in breaks if begin <= at < end)
+    moved = instants_in(zone, clock_in(zone, np.array(starts)) + span).tolist()
+    turns, before = list[int](), True
+    for start, reached, stop in zip(starts, moved, [*starts[1:], end], strict=True):
+        if (reached < moment) != before:
+            turns.append(start)
+            before = not before
+        if before and start + moment - reached < stop:
+            turns.append(start + moment - reached)
+            before = False
+    return turns
+
+
+def _ahead(zone: str, moments: Any) -> Any:
+    at = np.array(moments, np.int64)
+    return clock_in(zone, at) - at
+
+
+def _clock_sets(zone: str, begin: int, end: int) -> list[tuple[int, int, int]]:
+    """The moments between two at which the clocks of a zone are set, and how far ahead they are before and after."""
+    grid = np.arange(begin // _SECOND * _SECOND, end + _GRID, _GRID)
+    ahead = _ahead(zone, grid)
+    found: list[tuple[int, int, int]] = []
+    for place in np.flatnonzero(ahead[1:] != ahead[:-1]).tolist():
+        low, high = int(grid[place]), int(grid[place + 1])
+        while high - low > _SECOND:
+            middle = (low + high) // 2 // _SECOND * _SECOND
+            low, high = (middle, high) if _ahead(zone, [middle])[0] == ahead[place] else (low, middle)
+        found.append((high, int(ahead[place]), int(ahead[place + 1])))
+    return found
+
+
+KERNELS: Final[dict[str, Kernel]] = {"turns_in_zone": constant(2, _turns)}

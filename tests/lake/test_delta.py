@@ -1,6 +1,6 @@
 """Delta Lake in and out: batch, stream and change feed; a view as a table by MERGE, each epoch once, whatever dies.
 
-These tests have a process of their own, with the PySpark that Delta Lake is made for: see scripts/test.sh.
+These tests and Iceberg's have one process of their own, with the PySpark that both are made for: see scripts/test.sh.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,47 +18,14 @@ from everview.errors import SinkError
 from everview.spark import Pipeline, delivery
 from everview.spark import delta as delta_sinks
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the process that is killed
+from lake_session import LEFT_OPEN, lake_session
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.lake, LEFT_OPEN]
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT owner, SUM(amount) AS total FROM account GROUP BY owner"
-
-
-def start(scratch: Path) -> SparkSession:
-    import pyspark
-    from pyspark.sql import SparkSession
-
-    from broker import connectors
-
-    assert pyspark.__version__.startswith("4.2."), "run this with the PySpark of scripts/connectors.sh on PYTHONPATH"
-    extension, catalog = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraClassPath": connectors("delta"),
-        "spark.sql.extensions": extension,
-        "spark.sql.catalog.spark_catalog": catalog,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder: Any = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.master("local[2]").getOrCreate()
-
-
-@pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = start(tmp_path_factory.mktemp("lake"))
-    yield session
-    session.stop()
 
 
 def table(lake: SparkSession, path: Path, *, feed: bool = True) -> str:
@@ -168,9 +134,8 @@ def killed(root: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     delivery.Delivery.mark = die  # type: ignore[method-assign]
-    followed(start(root), root).refresh()
+    followed(lake_session(root), root).refresh()
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     killed(Path(sys.argv[1]))

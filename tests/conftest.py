@@ -143,7 +143,7 @@ def _start_spark(scratch: Path) -> SparkSession:
         .appName("everview-tests")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraClassPath", connectors("kafka"))
+        .config("spark.driver.extraClassPath", f"{connectors('kafka')}:{connectors('databases')}")
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.python.worker.reuse", "true")

@@ -232,7 +232,7 @@ class PipelineDefining(PipelineParts):
         A topic and a table of Delta or Iceberg take ``mode="upsert"``, by a ``key`` of the view's rows: the table is
         the view then, and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
         ``exactly_once=False`` lets Spark send records to a topic without transactions. With ``jdbc``, the address of a
-        PostgreSQL database, the view is a table there, by its ``key``; each epoch is one transaction.
+        database of PostgreSQL, SQLite or H2, the view is a table there, by its ``key``; each epoch is one transaction.
         """
         where: dict[str, Any] = {"format": format, "path": path, "table": table, "topic": topic, "callback": callback}
         how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once, "jdbc": jdbc}

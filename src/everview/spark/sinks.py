@@ -178,7 +178,7 @@ def deliver(
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_records(spark, spec, epoch, _fetched(changes), state)
         elif spec.jdbc is not None:
-            deliver_rows(spec, epoch, _fetched(changes), state)
+            deliver_rows(spark, spec, epoch, _fetched(changes), state)
         elif spec.format == DELTA:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_commit(spark, spec, epoch, _fetched(changes), contents, state)

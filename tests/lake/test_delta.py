@@ -5,21 +5,15 @@ These tests and Iceberg's have one process of their own, with the PySpark that b
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from everview.errors import SinkError
-from everview.spark import Pipeline, delivery
+from everview.spark import Pipeline
 from everview.spark import delta as delta_sinks
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the process that is killed
-from lake_session import LEFT_OPEN, lake_session
+from lake_session import LEFT_OPEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,19 +74,6 @@ def test_a_change_feed_and_a_table_that_is_the_view(lake: SparkSession, tmp_path
     p.close()
 
 
-def test_a_killed_process_commits_each_epoch_once(lake: SparkSession, tmp_path: Path) -> None:
-    source = table(lake, tmp_path / "in")
-    lake.sql(f"UPDATE {source} SET amount = 6 WHERE id = 1")
-    with (tmp_path / "log").open("wb") as log:  # a pipe would be open for as long as its Java lives
-        ran = subprocess.run([sys.executable, __file__, str(tmp_path)], check=False, stdout=log, stderr=log)
-    assert ran.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
-    assert commits(lake, tmp_path / "out") == 1
-    lake.sql(f"DELETE FROM {source} WHERE id = 2")
-    with followed(lake, tmp_path) as p:
-        assert held(p) == delivered(lake, tmp_path / "out") == {"Ada": 6}
-        assert commits(lake, tmp_path / "out") == p.epoch
-
-
 def test_streams_snapshots_and_the_other_modes(lake: SparkSession, tmp_path: Path) -> None:
     source = table(lake, tmp_path / "in", feed=False)
     for stream, changes, key in ((True, "append", None), (False, "snapshot", "id")):
@@ -125,17 +106,3 @@ def test_the_page(lake: SparkSession, tmp_path: Path) -> None:
     table(lake, tmp_path / "accounts")
     run_page("how-to/delta.md", spark=lake, lake=str(tmp_path))["p"].close()
     assert delivered(lake, tmp_path / "held") == {"Ada": 5, "Bob": 7}
-
-
-def killed(root: Path) -> None:
-    """Run until the first epoch is committed to the table, and die before that is noted."""
-
-    def die(*_: Any) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    delivery.Delivery.mark = die  # type: ignore[method-assign]
-    followed(lake_session(root), root).refresh()
-
-
-if __name__ == "__main__":
-    killed(Path(sys.argv[1]))

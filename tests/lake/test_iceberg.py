@@ -5,11 +5,7 @@ These tests and Delta Lake's have one process of their own, with the PySpark tha
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -17,11 +13,9 @@ from uuid import uuid4
 import pytest
 
 from everview.errors import EverviewError, SinkError, SourceError
-from everview.spark import Pipeline, delivery
+from everview.spark import Pipeline
 from everview.spark import iceberg as iceberg_sinks
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the process that is killed
-from lake_session import LEFT_OPEN, lake_session
+from lake_session import LEFT_OPEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,24 +95,6 @@ def test_changes_between_snapshots_and_a_table_that_is_the_view(lake: SparkSessi
         lake.sql(f"CALL ice.system.rollback_to_snapshot('{source.removeprefix('ice.')}', {snapshot})")
         with pytest.raises(SourceError, match="no longer has snapshot"):
             p.refresh()
-
-
-def test_a_killed_process_commits_each_epoch_once(lake: SparkSession, tmp_path: Path) -> None:
-    bank = fresh()
-    source, target = table(lake, bank), f"{bank}.held"
-    lake.sql(f"UPDATE {source} SET amount = 6 WHERE id = 1")
-    warehouse = str(lake.conf.get("spark.sql.catalog.ice.warehouse"))
-    with (tmp_path / "log").open("wb") as log:  # a pipe would be open for as long as its Java lives
-        command = [sys.executable, __file__, str(tmp_path), bank, str(Path(warehouse).parent)]
-        ran = subprocess.run(command, check=False, stdout=log, stderr=log)
-    assert ran.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
-    assert epochs(lake, target) == ["1"]
-    assert not (tmp_path / "state" / "delivered").exists()  # the state does not know
-    lake.sql(f"DELETE FROM {source} WHERE id = 2")
-    with followed(lake, tmp_path, bank) as p:
-        assert held(p) == delivered(lake, target) == {"Ada": 6}
-        assert epochs(lake, target) == [str(epoch) for epoch in range(1, p.epoch + 1)]
-        assert p.verify()
 
 
 def test_random_changes_without_a_key(lake: SparkSession, tmp_path: Path) -> None:
@@ -236,17 +212,3 @@ def test_the_page(lake: SparkSession, tmp_path: Path) -> None:
     table(lake, bank)
     run_page("how-to/iceberg.md", spark=lake, folder=str(tmp_path), bank=bank)["p"].close()
     assert delivered(lake, f"{bank}.held") == {"Ada": 5, "Bob": 7}
-
-
-def killed(root: Path, bank: str, scratch: Path) -> None:
-    """Run until the first epoch is committed to the table, and die before that is noted."""
-
-    def die(*_: Any) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    delivery.Delivery.mark = die  # type: ignore[method-assign]
-    followed(lake_session(scratch), root, bank).refresh()
-
-
-if __name__ == "__main__":
-    killed(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))

@@ -17,7 +17,7 @@ help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What does not need each other is done at the same time.
-setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka, Delta Lake and dbt
+setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka, Delta Lake, Iceberg and dbt
 	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors dbt
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute

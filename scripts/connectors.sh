@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# See to what the tests of Kafka and Delta Lake run on, in .connectors: a broker, Spark's connectors, and the PySpark
-# that Delta Lake's newest release is made for. Everything is pinned by version and SHA-256. The jars are fetched by Ivy,
-# which PySpark brings with it; what is there already is not fetched again.
+# See to what the tests of Kafka, Delta Lake, Iceberg and databases run on, in .connectors: a broker, Spark's connectors,
+# drivers, and the newest PySpark that releases of both Delta Lake and Iceberg are made for. Everything is pinned by
+# version and SHA-256. The jars are fetched by Ivy, which PySpark brings with it; what is there already is not fetched
+# again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +10,8 @@ lock=scripts/connectors.lock # sha256, use, organisation, name, version
 home=${EVERVIEW_CONNECTORS:-.connectors}
 python=.venv/bin/python
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
-spark=pyspark==4.2.0
-spark_hash=5ad689d53570ee1674193fd4f9bda065f0db3be9363a27d2a3406cc457b70b61
+spark=pyspark==4.1.4
+spark_hash=bcbd5e18690cf79d438e97210ad06fb8d451a251bb77becc2b0418868d2acd73
 
 intact() { # of one use: every jar is there, as it is pinned
     awk -v use="$1" -v home="$home" '$2 == use { print $1 "  " home "/" use "/" $4 "-" $5 ".jar" }' "$lock" |
@@ -41,11 +42,11 @@ other_spark() { # beside the pinned one, which stays in .venv; installed whole o
     mv "$home/spark.writing" "$home/$spark"
 }
 
-for use in broker kafka delta; do
+for use in broker kafka databases delta iceberg; do
     intact "$use" && continue
     echo "Fetching the jars of $use: less than a minute, once."
     fetch "$use"
 done
 [ -d "$home/$spark" ] && exit
-echo "Installing $spark, for Delta Lake: about a minute, once."
+echo "Installing $spark, for Delta Lake and Iceberg: about a minute, once."
 other_spark

@@ -56,7 +56,7 @@ def main(packages: list[str]) -> int:
         "--dist",
         "worksteal",
         "-m",
-        "not slow and not spark and not cluster and not connect and not delta",
+        "not slow and not spark and not cluster and not connect and not lake",
     ]
     environment = {**os.environ, "HYPOTHESIS_PROFILE": "fast"}
     return subprocess.run([*command, *dict.fromkeys(paths)], cwd=ROOT, env=environment, check=False).returncode

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # All tests, in two lanes beside each other: those on Spark, whose one session waits for a JVM much of the time; and
 # the checks, all other tests and pages, and what starts a session of its own: tests on a cluster, on Spark Connect, with
-# Delta Lake, and pages. A third lane gains nothing: both cores are busy all the time.
-# What the Spark lane has to say comes when the other one is done. Delta Lake is not made for the pinned PySpark yet:
-# its tests have the one that it is made for.
+# Delta Lake and Iceberg, and pages. A third lane gains nothing: both cores are busy all the time.
+# What the Spark lane has to say comes when the other one is done. Delta Lake and Iceberg are not made for the pinned
+# PySpark yet: their tests have one that both are made for.
 set -u
 cd "$(dirname "$0")/.."
 export HYPOTHESIS_PROFILE=ci
@@ -21,10 +21,10 @@ trap 'exit 130' INT TERM
 
 # shellcheck disable=SC2086
 make --no-print-directory check &&
-    "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not connect and not delta" --doctest-glob='*.md' tests src $pages &&
+    "${pytest[@]}" -n 2 --dist worksteal -m "not spark and not cluster and not connect and not lake" --doctest-glob='*.md' tests src $pages &&
     "${pytest[@]}" -m cluster tests/spark/test_cluster.py &&
     "${pytest[@]}" -m connect tests/spark/test_connect.py &&
-    PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.2.0" "${pytest[@]}" -m delta tests/delta &&
+    PYTHONPATH="${EVERVIEW_CONNECTORS:-$PWD/.connectors}/pyspark==4.1.4" "${pytest[@]}" -m lake tests/lake &&
     "${pytest[@]}" --doctest-glob='*.md' $spark_pages
 others=$?
 if kill -0 $lane 2>/dev/null; then

@@ -106,6 +106,16 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session with Delta Lake and Iceberg, on the PySpark that both are made for."""
+    from lake_session import lake_session
+
+    session = lake_session(tmp_path_factory.mktemp("lake"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
     """The address of an S3 server that only this test run has, with the bucket ``bank``."""
     from object_store import s3_server
@@ -133,7 +143,7 @@ def _start_spark(scratch: Path) -> SparkSession:
         .appName("everview-tests")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraClassPath", connectors("kafka"))
+        .config("spark.driver.extraClassPath", f"{connectors('kafka')}:{connectors('databases')}")
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.python.worker.reuse", "true")

@@ -1,9 +1,12 @@
-"""Views as tables of PostgreSQL: each epoch is one transaction, and counts once, whatever dies."""
+"""Views as tables of databases: each epoch is one transaction, and counts once, whatever dies."""
 
 from __future__ import annotations
 
 import datetime as dt
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from everview.errors import SinkError
-from everview.spark import Pipeline, jdbc
+from everview.errors import MissingRuntime, SinkError
+from everview.spark import Pipeline, drivers, jdbc
 from everview.spark.sinks import deliver, sink_of
 from everview.zset.batch import Batch
 
@@ -82,6 +85,7 @@ def test_an_epoch_counts_once(server: Any, postgres: str, monkeypatch: pytest.Mo
     ("given", "message"),
     [
         ({"jdbc": "jdbc:mysql://h/d", "key": "id"}, "no sink writes to"),
+        ({"jdbc": "jdbc:sqlite:d"}, "needs a key"),
         ({"jdbc": "jdbc:postgresql://h/d"}, "needs a key"),
         ({"jdbc": "jdbc:postgresql://h/d", "key": "id", "mode": "snapshot"}, "no snapshots"),
         ({"jdbc": "jdbc:postgresql://h/d", "key": "id", "path": "p"}, "has path and table"),
@@ -122,3 +126,96 @@ def test_a_pipeline_keeps_a_table(spark: SparkSession, server: Any, postgres: st
     with build() as p:
         p.refresh(account=spark.createDataFrame([(3, "c", 1)], columns))
         assert rows_of(server) == [("a", 13), ("c", 1)]
+
+
+# -- by their drivers
+
+DRIVEN = f"{SCHEMA}, day DATE, wall TIMESTAMP_NTZ, yes BOOLEAN, small TINYINT, f FLOAT, clock TIME"
+FULL = (*ONE, dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 0, 0, 5), True, -3, 0.25, dt.time(9, 30, 0, 7))
+EMPTY = (2, *[None] * 11)
+
+
+@pytest.fixture(params=["sqlite", "h2"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database in a file, which only its driver opens."""
+    return f"jdbc:sqlite:{tmp_path / 'bank.db'}" if request.param == "sqlite" else f"jdbc:h2:{tmp_path / 'bank'}"
+
+
+def asked(spark: SparkSession, address: str, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query; of SQLite without Spark, which takes text in columns of text for numbers."""
+    if "sqlite" in address:
+        with closing(sqlite3.connect(address.removeprefix("jdbc:sqlite:"))) as database:
+            return database.execute(query).fetchall()
+    rows = spark.read.format("jdbc").options(url=address, driver="org.h2.Driver", query=query).load().collect()
+    return [tuple(row) for row in rows]
+
+
+def test_an_epoch_counts_once_by_a_driver(spark: SparkSession, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = sink_of("v", jdbc=address, key="id")
+
+    def epoch(number: int, *rows: Any, state: str = "s") -> None:
+        deliver(spark, spec, number, Batch.of(DRIVEN, list(rows)), lambda: pytest.fail("not asked"), state=state)
+
+    def names() -> list[tuple[Any, ...]]:
+        return asked(spark, address, 'SELECT "id", "name" FROM "v" ORDER BY 1')
+
+    epoch(1, (FULL, 1), (EMPTY, 1))
+    assert names() == [(1, ONE[1]), (2, None)]
+    epoch(1, (FULL, 1), (EMPTY, 1))
+    other = (2, "b", *EMPTY[2:])
+    second = ((EMPTY, -1), (other, 1), (FULL, -1), ((3, "c", *EMPTY[2:]), 1))
+    plain = drivers.DriverDelivery.take
+
+    def dies(*given: Any) -> None:
+        plain(*given)
+        raise Crash
+
+    monkeypatch.setattr(drivers.DriverDelivery, "take", dies)
+    with pytest.raises(Crash):
+        epoch(2, *second)
+    monkeypatch.undo()
+    assert names() == [(1, ONE[1]), (2, None)]
+    epoch(2, *second)
+    assert names() == [(2, "b"), (3, "c")]
+    monkeypatch.setattr(drivers.DriverDelivery, "take", dies)
+    epoch(2, *second)  # is known, and passed over
+    monkeypatch.undo()
+    with pytest.raises(SinkError, match="the state is at epoch 1"):
+        epoch(1, (FULL, 1))
+    epoch(1, (FULL, 1), state="another")
+    assert len(names()) == 3
+
+
+def test_values_by_a_driver(spark: SparkSession, address: str) -> None:
+    spec = sink_of("v", jdbc=address, key="id")
+    deliver(spark, spec, 1, Batch.of(DRIVEN, [(FULL, 1)]), lambda: pytest.fail("not asked"), state="s")
+    columns = ", ".join(f'CAST("{name}" AS varchar) AS "{name}"' for name in ("price", "at", "day", "wall", "clock"))
+    (found,) = asked(spark, address, f'SELECT {columns}, "x", "raw", "yes", "small", "f" FROM "v"')
+    day, wall = "2024-02-29", "2024-02-29 12:00:00.000005"
+    assert found[0] == "1.50"
+    assert found[1].replace("+00:00", "+00") == "2026-01-02 03:04:05.000006+00"
+    assert found[2:5] == (day, wall, "09:30:00.000007")
+    assert (found[5], bytes(found[6]), bool(found[7]), *found[8:]) == (0.5, b"\x00\xff", True, -3, 0.25)
+    rows = Batch.of("k BIGINT, a ARRAY<INT>", [((1, [1]), 1)])
+    with pytest.raises(SinkError, match=r"is ARRAY.*does not hold"):
+        deliver(spark, sink_of("w", jdbc=address, key="k"), 1, rows, list, state="s")  # type: ignore[arg-type]
+
+
+def test_a_missing_driver_is_named(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(drivers.DIALECTS, "h2", replace(drivers.DIALECTS["h2"], driver="org.h2.Missing"))
+    spec = sink_of("v", jdbc="jdbc:h2:mem:v", key="k")
+    with pytest.raises(MissingRuntime, match="a sink in H2 needs its driver") as told:
+        deliver(spark, spec, 1, Batch.of("k BIGINT", [((1,), 1)]), list, state="s")  # type: ignore[arg-type]
+    assert "com.h2database:h2" in str(told.value)
+
+
+def test_a_pipeline_keeps_a_table_by_a_driver(spark: SparkSession, address: str, tmp_path: Path) -> None:
+    columns = "id BIGINT NOT NULL, owner STRING NOT NULL"
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
+        p.source("account", spark.createDataFrame([(1, "a"), (2, "b")], columns), key="id", changes="upsert")
+        p.sql("CREATE MATERIALIZED VIEW owners AS SELECT DISTINCT owner FROM account")  # all of a row is its key
+        p.sink("owners", jdbc=address, key="owner")
+        p.refresh()
+        p.refresh(account=spark.createDataFrame([(2, "c"), (3, "a")], columns))
+        assert asked(spark, address, 'SELECT "owner" FROM "owners" ORDER BY 1') == [("a",), ("c",)]
+        assert asked(spark, address, 'SELECT "epoch" FROM "everview_epochs"') == [(2,)]

@@ -169,7 +169,7 @@ def test_a_key_that_is_no_column_is_refused() -> None:
         ({"topic": "t", "mode": "upsert"}, "needs a key"),
         ({"topic": "t", "mode": "snapshot"}, "a topic has no snapshots"),
         ({"topic": "t", "format": "json"}, "cannot have format json"),
-        ({"path": "p", "mode": "upsert", "key": "k"}, "only a topic, a Delta table or a database"),
+        ({"path": "p", "mode": "upsert", "key": "k"}, "only a topic, a table of Delta or Iceberg, or a database"),
         ({"path": "p", "key": "k"}, "a key says nothing"),
     ],
 )

@@ -14,6 +14,7 @@ from everview.runtimes.tables import Table
 from everview.spark.paths import MadeFrame, relist, rows_of
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
+from everview.spark.tables import NewChanges, TableFrame
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 STATIC = "static"  # under which the offsets have what was read of batch frames
 OWN = "files"  # and how far streams of files were followed without Spark; which files, the state's slices say
+SNAPSHOTS = "snapshots"  # and up to which snapshot the changes of tables were read, by source
 GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
 
 
@@ -46,6 +48,11 @@ class BoundSource:
     @property
     def streaming(self) -> bool:
         return self.frame.isStreaming
+
+    @property
+    def feed(self) -> TableFrame | None:
+        """The table whose changes are read between its snapshots; None for other sources."""
+        return self.files if isinstance(self.files, TableFrame) and self.files.feed else None
 
     @property
     def again(self) -> bool:
@@ -169,9 +176,30 @@ class BoundSources:
         due = {
             name: bound.now(again=name in read)
             for name, bound in self.by_name.items()
-            if not bound.streaming and name not in given and _is_due(name, bound, read, fed, again)
+            if not bound.streaming and not bound.feed and name not in given and _is_due(name, bound, read, fed, again)
         }
-        return due | dict(given), {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
+        changed = {name: new for name, new in self._changed(offsets).items() if name not in given}
+        seen = {**offsets.get(SNAPSHOTS, {}), **{name: new.snapshot for name, new in changed.items()}}
+        reached: dict[str, Any] = {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
+        if seen:
+            reached[SNAPSHOTS] = seen
+        return due | {name: new.frame for name, new in changed.items()} | dict(given), reached
+
+    @property
+    def feeds(self) -> list[BoundSource]:
+        """The sources that are changes of tables between snapshots."""
+        return [bound for bound in self.by_name.values() if bound.feed]
+
+    def _changed(self, offsets: Mapping[str, Any]) -> dict[str, NewChanges]:
+        """What tables have changed since the snapshots that the offsets name, by source."""
+        seen, found = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
+        for bound in self.feeds:
+            assert bound.feed is not None
+            new = bound.feed.since(bound.frame.sparkSession, seen.get(bound.spec.name))
+            if new is not None:
+                check_drift(new.frame, bound.spec)
+                found[bound.spec.name] = new
+        return found
 
     def named(self, names: Sequence[str]) -> list[SourceSpec]:
         """The specs of some sources."""
@@ -181,7 +209,7 @@ class BoundSources:
 def fed(offsets: Mapping[str, Any]) -> frozenset[str]:
     """The sources that a state has read, as its offsets say."""
     last = Position.known(offsets)
-    batches = (*offsets.get(STATIC, ()), *offsets.get(GIVEN, ()))
+    batches = (*offsets.get(STATIC, ()), *offsets.get(GIVEN, ()), *offsets.get(SNAPSHOTS, ()))
     own = offsets.get(OWN, {"streams": ()})["streams"]
     return frozenset((*batches, *own, *(() if last is None else last.streams)))
 

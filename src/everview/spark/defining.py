@@ -42,6 +42,7 @@ class PipelineDefining(PipelineParts):
         frame: DataFrame | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        table: str | None = None,
         format: str | None = None,
         stream: bool | None = None,
         columns: str | Sequence[str] | None = None,
@@ -55,7 +56,7 @@ class PipelineDefining(PipelineParts):
         keep: bool = True,
         lateness: Lateness | None = None,
     ) -> Stream:
-        """Take a source from a batch or streaming frame, or from files, whose rows are changes of one of these styles.
+        """Take a source from a frame, from files or from a table, whose rows are changes of one of these styles.
 
         - ``append``: every row is new; ``weights``: a row counts as often as its weight says, which may be negative;
         - ``upsert``: a row takes the place of the one with its key; ``snapshot``: the rows are all there are;
@@ -74,8 +75,11 @@ class PipelineDefining(PipelineParts):
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
         of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
         set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; docs/how-to/kafka.md.
+
+        A ``table`` of the catalog is followed as files are. With ``format="iceberg"`` and ``changes="cdc"``, a refresh
+        reads what has changed since the snapshot that the state has read; docs/how-to/iceberg.md.
         """
-        where = PathOptions(path, format, stream, columns, options)
+        where = PathOptions(path, format, stream, columns, options, table)
         style: dict[str, Any] = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
         frame, files = framed(self.spark, name, frame, where, schema, style)
         style = style if files is None else files.style(style)
@@ -225,10 +229,10 @@ class PipelineDefining(PipelineParts):
         A sink that is added to a pipeline that has run gets the changes from then on; with ``begin="snapshot"``, first
         all rows that the view has, so that the sum of its changes is the view.
 
-        A topic and a Delta table take ``mode="upsert"``, by a ``key`` of the view's rows: the table is the view then,
-        and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
+        A topic and a table of Delta or Iceberg take ``mode="upsert"``, by a ``key`` of the view's rows: the table is
+        the view then, and so are the last records of a topic. They begin with a snapshot, unless told otherwise.
         ``exactly_once=False`` lets Spark send records to a topic without transactions. With ``jdbc``, the address of a
-        PostgreSQL database, the view is a table there, by its ``key``; each epoch is one transaction.
+        database of PostgreSQL, SQLite or H2, the view is a table there, by its ``key``; each epoch is one transaction.
         """
         where: dict[str, Any] = {"format": format, "path": path, "table": table, "topic": topic, "callback": callback}
         how: dict[str, Any] = {"mode": mode, "begin": begin, "key": key, "exactly_once": exactly_once, "jdbc": jdbc}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from everview.errors import StoreError
@@ -127,10 +128,12 @@ class Delivery:
 
 
 def read_table(spark: SparkSession, state: Path | str, engine: Engine, name: str) -> DataFrame:
-    """A frame of what a source holds, its columns in their own order."""
+    """A frame of what a source holds, each row as often as its weight, and its columns in their own order."""
     schema = engine.program.circuit.layout(engine.program.circuit.sources[name]).schema
     if engine.rows_of_table(name) <= FEW or not shown_alike(schema):
-        return frame_of(spark, engine.contents(name).to_arrow().drop_columns("_weight"))
+        contents = engine.contents(name)
+        often: Any = pa.array(np.repeat(np.arange(len(contents)), np.maximum(contents.weights, 0)))
+        return frame_of(spark, contents.to_arrow().drop_columns("_weight").take(often))
     read = spark.read.format("everview").option("table", name).option("epoch", str(engine.epoch))
     return read.load(str(state)).select(*(f"`{column.replace('`', '``')}`" for column in schema.names))
 

@@ -43,7 +43,8 @@ def deliver_commit(
     said = json.dumps({"state": state, "epoch": epoch})
     if spec.mode == "upsert":
         confs = {"write.txnAppId": name, "write.txnVersion": str(epoch), "commitInfo.userMetadata": said}
-        _merge(spark, spec, by_key(spec.view, changes, spec.key), confs)
+        settings = {_SETTINGS + setting: value for setting, value in confs.items()}
+        _merge(spark, spec, by_key(spec.view, changes, spec.key), settings)
         return
     options = {"txnAppId": name, "txnVersion": str(epoch), "userMetadata": said}
     if spec.mode == "changes":
@@ -65,14 +66,14 @@ def _write(frame: DataFrame, spec: SinkSpec, mode: str, options: Mapping[str, st
         writer.save(_url(spec))
 
 
-def _apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+def apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """A session with settings of one commit: in the user's own, they would be those of other threads' commits, too."""
     session: Any = spark.newSession()
     for name, value in spark.conf.getAll.items():
         if session.conf.isModifiable(name):
             session.conf.set(name, value)
     for name, value in settings.items():
-        session.conf.set(_SETTINGS + name, value)
+        session.conf.set(name, value)
     return session
 
 
@@ -84,7 +85,7 @@ def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mappin
     frame.createGlobalTempView(name)  # which other sessions see
     try:
         merge = f"MERGE INTO {_target(spec)} AS t USING global_temp.{name} AS s {_clauses(spec, rows)}"
-        done = [row.asDict() for row in _apart(spark, settings).sql(merge).collect()]
+        done = [row.asDict() for row in apart(spark, settings).sql(merge).collect()]
     finally:
         spark.catalog.dropGlobalTempView(name)
     if done and spec.begin == "snapshot":  # nothing was done if the table has the epoch
@@ -93,8 +94,8 @@ def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mappin
 
 def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
     """What to do with the row of a key."""
-    names = [_quoted(name) for name in rows.column_names if name != OP]
-    same = " AND ".join(f"t.{_quoted(name)} <=> s.{_quoted(name)}" for name in spec.key)
+    names = [quoted(name) for name in rows.column_names if name != OP]
+    same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in spec.key)
     values = ", ".join(f"s.{name}" for name in names)
     update = ", ".join(f"t.{name} = s.{name}" for name in names)
     return (
@@ -150,7 +151,7 @@ def _exists(spark: SparkSession, spec: SinkSpec) -> bool:
 
 
 def _target(spec: SinkSpec) -> str:
-    return spec.table if spec.table is not None else f"delta.{_quoted(_url(spec))}"
+    return spec.table if spec.table is not None else f"delta.{quoted(_url(spec))}"
 
 
 def _url(spec: SinkSpec) -> str:
@@ -159,5 +160,6 @@ def _url(spec: SinkSpec) -> str:
     return spec.path if local is None else local.as_uri()
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as SQL of Spark has it."""
     return "`" + name.replace("`", "``") + "`"

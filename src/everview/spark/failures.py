@@ -95,6 +95,20 @@ KNOWN: Final = (
         "often its memory ended: see the log of the executor; nothing was applied",
     ),
     _known(
+        r"(Delete files are currently not supported in changelog scans)",
+        SourceError,
+        "an Iceberg table marks rows as deleted beside its files (merge-on-read), and its log does not tell which",
+        "let it rewrite files: write.delete.mode, write.update.mode and write.merge.mode = 'copy-on-write'; or read "
+        'both snapshots and compare: options={"changes.by": "comparison"}; nothing was applied',
+    ),
+    _known(
+        r"Cannot process (?:delete|overwrite) snapshot: (\d+)",
+        SourceError,
+        "an Iceberg table that is followed as a stream of new rows has deleted or changed rows in snapshot {0}",
+        'follow it by changes="cdc", with a key if it has one; or with the option streaming-skip-delete-snapshots or '
+        "streaming-skip-overwrite-snapshots go on without",
+    ),
+    _known(
         r"Failed to read log file (\S+?)\.? ",
         CorruptState,
         "Spark cannot read {0}, a file of its own checkpoint",

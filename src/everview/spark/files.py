@@ -30,6 +30,7 @@ from everview.spark.paths import PathFrame, rows_of
 from everview.spark.pipeline import Pipeline
 from everview.spark.quiet import quiet_session
 from everview.spark.spec import spec_of
+from everview.spark.tables import ICEBERG
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
@@ -365,6 +366,10 @@ def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> Non
     if source.format == KAFKA and source.table is None:
         spoken |= {"format": KAFKA, "options": source.options, "columns": source.columns}
         pipeline.source(name, schema=source.schema_, keep=source.keep, **spoken)
+        return
+    if source.format == ICEBERG and source.table is not None:
+        spoken |= {"format": ICEBERG, "stream": source.stream, "options": source.options, "columns": source.columns}
+        pipeline.source(name, table=source.table, schema=source.schema_, keep=source.keep, **spoken)
         return
     frame = _frame(pipeline.spark, source, base)
     schema = None

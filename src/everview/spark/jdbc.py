@@ -1,4 +1,6 @@
-"""Tables of PostgreSQL as sinks: each epoch of a view is one transaction there, and counts once.
+"""Tables of databases as sinks: each epoch of a view is one transaction there, and counts once.
+
+PostgreSQL is written to here, without Spark; other databases are by their drivers, see `everview.spark.drivers`.
 
 A table beside the target, ``everview_epochs``, has the last epoch of every sink, by the id of the state. It changes in
 the transaction that changes the rows, so an epoch that is delivered again after a crash is known, and passed over. The
@@ -13,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from everview.errors import MissingRuntime, SinkError
+from everview.spark.drivers import DIALECTS, deliver_by_driver, dialect_of
 from everview.spark.keyed import DELETE, OP, by_key
 from everview.types import Decimal, Schema, Type
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     import psycopg
+    from pyspark.sql import SparkSession
 
     from everview.spark.sinks import SinkSpec
 
@@ -43,22 +47,31 @@ TYPES: Final[Mapping[str, str]] = {  # of columns that are made, by ours
 
 def check_url(url: str) -> None:
     """Refuse the address of a database that no sink writes to."""
-    if not url.removeprefix(PREFIX).startswith(("postgresql:", "postgres:")):
+    if not _is_postgres(url) and dialect_of(url) is None:
+        known = ", ".join(dialect.name for dialect in DIALECTS.values())
         raise SinkError(
             f'no sink writes to "{url.partition("?")[0].partition("@")[0]}…"',
-            hint='give "jdbc:postgresql://host:5432/database?user=…"; other databases by a callback=',
+            hint=f'give "jdbc:postgresql://host:5432/database?user=…", or one of {known}; others by a callback=',
         )
 
 
-def deliver_rows(spec: SinkSpec, epoch: int, changes: Batch, state: str) -> None:
+def _is_postgres(url: str) -> bool:
+    return url.removeprefix(PREFIX).startswith(("postgresql:", "postgres:"))
+
+
+def deliver_rows(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, state: str) -> None:
     """Write an epoch to a table, unless the table has it."""
     if not len(changes):
         return
     rows = by_key(spec.view, changes, spec.key)
     for name in spec.key:
         if rows[name].null_count:
-            hint = "leave such rows out of the view, or write coalesce(…); a key of PostgreSQL has no NULL"
+            hint = "leave such rows out of the view, or write coalesce(…); a key of a table has no NULL"
             raise SinkError(f'view "{spec.view}": {name}, of the key of its sink, is NULL in a row', hint=hint)
+    assert spec.jdbc is not None, "the sink has an address"
+    if not _is_postgres(spec.jdbc):
+        deliver_by_driver(spark, spec, _place(spec), epoch, changes.schema, rows, state)
+        return
     with _connected(spec) as connection, connection.transaction():
         if _is_new(connection, spec, epoch, state):
             _write(connection, spec, changes.schema, rows)

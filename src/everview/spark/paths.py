@@ -22,6 +22,7 @@ from everview.spark.folders import local_path
 from everview.spark.jvm import own_java, own_plan
 from everview.spark.kafka import KAFKA, TopicFrame, topic_frame
 from everview.spark.spec import SourceSpec
+from everview.spark.tables import TableFrame, table_frame
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -115,17 +116,18 @@ def modified(spark: SparkSession, url: str) -> int:
     return int(path.getFileSystem(java.hadoop).getFileStatus(path).getModificationTime())
 
 
-MadeFrame: TypeAlias = PathFrame | TopicFrame  # what says how a frame is made
+MadeFrame: TypeAlias = PathFrame | TopicFrame | TableFrame  # what says how a frame is made
 
 
 class PathOptions(NamedTuple):
-    """The arguments of `Pipeline.source` that describe files."""
+    """The arguments of `Pipeline.source` that describe files, topics and tables."""
 
     path: str | os.PathLike[str] | None
     format: str | None
     stream: bool | None
     columns: str | Sequence[str] | None
     options: Mapping[str, Any] | None
+    table: str | None = None
 
 
 def framed(
@@ -136,7 +138,10 @@ def framed(
     schema: Schema | str | None,
     style: Mapping[str, Any],
 ) -> tuple[DataFrame, MadeFrame | None]:
-    """The frame of a source, which is given, or made from files or from a topic."""
+    """The frame of a source, which is given, or made from files, from a topic or from a table."""
+    if where.table is not None:
+        table = _table_frame(name, frame, where, schema, style)
+        return table.read(spark), table
     if frame is None and where.path is None and str(where.format).lower() == KAFKA:
         topic = _topic_frame(name, where, schema, style)
         return topic.read(spark), topic
@@ -191,6 +196,27 @@ def _topic_frame(name: str, where: PathOptions, schema: Schema | str | None, sty
         changes=style["changes"],
         op=style["op"],
         columns=columns,
+    )
+
+
+def _table_frame(
+    name: str, frame: DataFrame | None, where: PathOptions, schema: Schema | str | None, style: Mapping[str, Any]
+) -> TableFrame:
+    if frame is not None or where.path is not None:
+        raise SourceError(f'source "{name}" has a table and a {"path" if frame is None else "frame"}',
+                          hint='give one of them: p.source("t", table="bank.t")')  # fmt: skip
+    if schema is not None:
+        raise SourceError(f'source "{name}": a table knows its columns', hint="leave schema out, or name columns=[…]")
+    assert where.table is not None
+    return table_frame(
+        name,
+        where.table,
+        where.format,
+        where.stream,
+        _listed(where.columns),
+        {option: str(value) for option, value in (where.options or {}).items()},
+        changes=style["changes"],
+        key=_listed(style["key"]) or (),
     )
 
 

@@ -25,8 +25,8 @@ UNREADABLE: Final = "text that cannot be read"  # the reason of a row that is no
 
 # What operations on rows are called, in lower case.
 INSERTS: Final = ("c", "r", "i", "insert", "read", "+i")
-UPDATES: Final = ("u", "update", "+u", "update_postimage")
-BEFORES: Final = ("-u", "update_preimage", "ub")
+UPDATES: Final = ("u", "update", "+u", "update_postimage", "update_after")
+BEFORES: Final = ("-u", "update_preimage", "update_before", "ub")
 DELETES: Final = ("d", "delete", "-d", "x")
 
 

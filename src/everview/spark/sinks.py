@@ -32,8 +32,10 @@ from everview.spark.delta import DELTA, deliver_commit
 from everview.spark.epoch_folders import EPOCH, OURS, epoch_name, epochs, put_epoch, replace_snapshot
 from everview.spark.folders import SCHEME, folder, local_path
 from everview.spark.frames import frame_of
+from everview.spark.iceberg import deliver_to_iceberg
 from everview.spark.jdbc import check_url, deliver_rows
 from everview.spark.kafka import KAFKA, SERVERS
+from everview.spark.tables import ICEBERG
 from everview.spark.topics import deliver_records
 from everview.types import Schema
 from everview.zset.batch import Batch
@@ -134,6 +136,8 @@ def sink_of(
         _check_callback(callback, format, mode, options)
     if topic is not None:
         _check_topic(topic, format, mode, options or {})
+    if path is not None and format == ICEBERG:
+        raise SinkError("a sink in Iceberg has a table, not a path", hint='table="catalog.namespace.table"')
     if path is not None and format is not None and format not in FORMATS:
         raise SinkError(f'no sink writes "{format}"', hint=f"format is one of {', '.join(FORMATS)}, or give table=")
     if table is not None and not _TABLE.fullmatch(table):
@@ -170,8 +174,8 @@ def deliver(
 ) -> None:
     """Deliver an epoch of a view to a sink; repeating it leaves one copy.
 
-    ``contents`` is asked only for a snapshot. ``state`` is the id of the state, by which topics and Delta's tables know
-    that they have an epoch. An epoch without changes leaves the sink as it is, except that the
+    ``contents`` is asked only for a snapshot. ``state`` is the id of the state, by which topics and tables of Delta and
+    Iceberg know that they have an epoch. An epoch without changes leaves the sink as it is, except that the
     first snapshot on a local path is written even if the view is empty.
     """
     try:
@@ -181,10 +185,13 @@ def deliver(
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_records(spark, spec, epoch, _fetched(changes), state)
         elif spec.jdbc is not None:
-            deliver_rows(spec, epoch, _fetched(changes), state)
+            deliver_rows(spark, spec, epoch, _fetched(changes), state)
         elif spec.format == DELTA:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
             deliver_commit(spark, spec, epoch, _fetched(changes), contents, state)
+        elif spec.format == ICEBERG:
+            _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
+            deliver_to_iceberg(spark, spec, epoch, _fetched(changes), contents, state)
         elif spec.mode == "changes":
             _deliver_changes(spark, spec, epoch, changes)
         else:
@@ -228,12 +235,12 @@ def _one_target(view: str, **targets: Any) -> None:
 
 
 def _check_mode(mode: str, format: str | None, topic: str | None, key: tuple[str, ...]) -> None:
-    keyed = topic is not None or format in (DELTA, JDBC)
+    keyed = topic is not None or format in (DELTA, ICEBERG, JDBC)
     if mode not in (*MODES, "upsert"):
         raise SinkError(f'a sink has no mode "{mode}"', hint='mode="changes", mode="snapshot", or "upsert" with a key')
     if mode == "upsert" and not keyed:
-        hint = 'give a topic=, jdbc=, or format="delta"; other paths and tables take changes or snapshots'
-        raise SinkError("only a topic, a Delta table or a database takes rows by their key", hint=hint)
+        hint = 'give a topic=, jdbc=, or format="delta" or "iceberg"; other paths and tables take changes or snapshots'
+        raise SinkError("only a topic, a table of Delta or Iceberg, or a database takes rows by their key", hint=hint)
     if mode == "snapshot" and format == JDBC:
         raise SinkError("a table of a database has no snapshots", hint="it is the view itself, by a key of its rows")
     if mode == "upsert" and not key:

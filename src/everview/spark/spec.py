@@ -50,6 +50,7 @@ ADDED: Final = ("append", "weights")  # styles whose rows are added up as they c
 STYLES: Final[tuple[str, ...]] = get_args(Style)
 META: Final = ("_weight", "_order", "_arrival", "_reason", "_raw")
 _DELTA: Final = ("_commit_version", "_commit_timestamp")  # what Delta's change feed has besides `_change_type`
+_ICEBERG: Final = ("_change_ordinal", "_commit_snapshot_id")  # and Iceberg's
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,8 @@ def spec_of(
     envelope = _envelope(columns) if style == "cdc" and op in (None, "op") else None
     if style == "cdc" and envelope is None:
         op = _op(name, columns, op)
-    if op == "_change_type" and order is None and keys and _DELTA[0] in columns:
-        order = _DELTA[0]
+    if op == "_change_type" and order is None and keys:
+        order = next((known for known in (_DELTA[0], _ICEBERG[0]) if known in columns), None)
     control = (*_control(columns, style, op, weight), corrupt)
     row = _row_columns(columns, envelope)
     chosen = _schema_of(name, [f for c, f in row.items() if c not in control]) if schema is None else schema
@@ -189,7 +190,7 @@ def _control(columns: Columns, style: Style, op: str | None, weight: str) -> tup
         return (weight,)
     if style != "cdc" or op is None:
         return ()
-    return (op, *_DELTA) if op == "_change_type" else (op,)
+    return (op, *_DELTA, *_ICEBERG) if op == "_change_type" else (op,)
 
 
 def _envelope(columns: Columns) -> Envelope | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 POLLING: Final = 0.1  # seconds between two looks at the folders, where no trigger says how many
+FEEDING: Final = 1.0  # the fewest seconds between two looks at tables, each of which is a job of Spark
 TRIGGERS: Final = ("processingTime", "availableNow", "once")
 PLAIN: Final = ("json", "csv", "parquet", "orc", "avro", "text", "xml", "binaryfile")  # formats that are files alone
 SPARK_ALONE: Final = (
@@ -99,8 +100,10 @@ class StreamLoop:
         every, ends = _rhythm(trigger)
         engine = self._state.engine()
         streams = self._sources.streams(engine.offsets)
-        if not streams:
+        if not streams and not self._sources.feeds:
             raise PipelineError("no source is a stream", hint="call refresh(), or give a source a path and a format")
+        if self._sources.feeds:
+            every = max(every, FEEDING)
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
         if Position.known(engine.offsets) is not None:
@@ -132,6 +135,7 @@ class StreamLoop:
     def read_all(self) -> None:
         """Take in all files listed now; files that arrive meanwhile wait for the next round."""
         with self._lock:
+            self._feed(self._state.engine())
             due = self._new(self._state.engine())
         while any(due.values()):
             due = self._epoch(due)
@@ -143,10 +147,17 @@ class StreamLoop:
         while not self._stopping:
             begun = monotonic()
             with self._lock:
+                if not self._stopping:
+                    self._feed(self._state.engine())
                 due = {} if self._stopping else self._new(self._state.engine())
             if any(due.values()):
                 self._epoch(due)
             wake.wait(max(0.0, begun + every - monotonic()))
+
+    def _feed(self, engine: Engine) -> None:
+        """Run an epoch of what tables have changed, if they have."""
+        if self._sources.feeds:
+            self._epochs.load(engine, {}, None, again=False)
 
     def _new(self, engine: Engine) -> NewFiles:
         """The files that the state has not read."""

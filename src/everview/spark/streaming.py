@@ -49,6 +49,11 @@ class Streaming:
                 "on Spark Connect micro-batches run at the server, and this pipeline is here",
                 hint='follow files by Pipeline(…, positions="state"), or give batch frames to refresh',
             )
+        if self._sources.feeds and not {"availableNow", "once"} & {*(trigger or ())}:
+            raise PipelineError(
+                f"source {self._sources.feeds[0].spec.name} is read between snapshots, which Spark does not follow",
+                hint='call refresh() from time to time, or follow files and tables by Pipeline(…, positions="state")',
+            )
         engine, checkpoint = self._state.engine(), self._state.spark_checkpoint
         streams = self._sources.streams(engine.offsets)
         if not streams:

@@ -1,65 +1,25 @@
 """Delta Lake in and out: batch, stream and change feed; a view as a table by MERGE, each epoch once, whatever dies.
 
-These tests have a process of their own, with the PySpark that Delta Lake is made for: see scripts/test.sh.
+These tests and Iceberg's have one process of their own, with the PySpark that both are made for: see scripts/test.sh.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from everview.errors import SinkError
-from everview.spark import Pipeline, delivery
+from everview.spark import Pipeline
 from everview.spark import delta as delta_sinks
+from lake_session import LEFT_OPEN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.delta
+pytestmark = [pytest.mark.lake, LEFT_OPEN]
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT owner, SUM(amount) AS total FROM account GROUP BY owner"
-
-
-def start(scratch: Path) -> SparkSession:
-    import pyspark
-    from pyspark.sql import SparkSession
-
-    from broker import connectors
-
-    assert pyspark.__version__.startswith("4.2."), "run this with the PySpark of scripts/connectors.sh on PYTHONPATH"
-    extension, catalog = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraClassPath": connectors("delta"),
-        "spark.sql.extensions": extension,
-        "spark.sql.catalog.spark_catalog": catalog,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder: Any = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.master("local[2]").getOrCreate()
-
-
-@pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    session = start(tmp_path_factory.mktemp("lake"))
-    yield session
-    session.stop()
 
 
 def table(lake: SparkSession, path: Path, *, feed: bool = True) -> str:
@@ -114,19 +74,6 @@ def test_a_change_feed_and_a_table_that_is_the_view(lake: SparkSession, tmp_path
     p.close()
 
 
-def test_a_killed_process_commits_each_epoch_once(lake: SparkSession, tmp_path: Path) -> None:
-    source = table(lake, tmp_path / "in")
-    lake.sql(f"UPDATE {source} SET amount = 6 WHERE id = 1")
-    with (tmp_path / "log").open("wb") as log:  # a pipe would be open for as long as its Java lives
-        ran = subprocess.run([sys.executable, __file__, str(tmp_path)], check=False, stdout=log, stderr=log)
-    assert ran.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
-    assert commits(lake, tmp_path / "out") == 1
-    lake.sql(f"DELETE FROM {source} WHERE id = 2")
-    with followed(lake, tmp_path) as p:
-        assert held(p) == delivered(lake, tmp_path / "out") == {"Ada": 6}
-        assert commits(lake, tmp_path / "out") == p.epoch
-
-
 def test_streams_snapshots_and_the_other_modes(lake: SparkSession, tmp_path: Path) -> None:
     source = table(lake, tmp_path / "in", feed=False)
     for stream, changes, key in ((True, "append", None), (False, "snapshot", "id")):
@@ -159,18 +106,3 @@ def test_the_page(lake: SparkSession, tmp_path: Path) -> None:
     table(lake, tmp_path / "accounts")
     run_page("how-to/delta.md", spark=lake, lake=str(tmp_path))["p"].close()
     assert delivered(lake, tmp_path / "held") == {"Ada": 5, "Bob": 7}
-
-
-def killed(root: Path) -> None:
-    """Run until the first epoch is committed to the table, and die before that is noted."""
-
-    def die(*_: Any) -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    delivery.Delivery.mark = die  # type: ignore[method-assign]
-    followed(start(root), root).refresh()
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    killed(Path(sys.argv[1]))

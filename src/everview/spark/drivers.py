@@ -1,0 +1,295 @@
+"""Tables of databases that are reached by a JDBC driver: each epoch of a view is one transaction, and counts once.
+
+Spark writes the rows of an epoch to a table of their own. One transaction of the driver then takes them from there to
+the target, by their key, and notes the epoch in ``everview_epochs``. So an epoch that is delivered again after a crash
+is known, and passed over; rows that a crash has left in the table between are replaced.
+
+What differs from one database to another is a `Dialect`: its driver, its types, and how it inserts or updates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from everview.errors import MissingRuntime, SinkError
+from everview.spark.frames import frame_of
+from everview.spark.jvm import JavaSession, own_java
+from everview.spark.keyed import DELETE, OP
+from everview.types import Decimal, Field, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from everview.spark.sinks import SinkSpec
+
+Upsert = Callable[[str, str, Mapping[str, str], Sequence[str]], str]
+_STATE, _NAME, _EPOCH = '"state"', '"target"', '"epoch"'  # columns of everview_epochs
+# Types whose values cross to the database as text, in UTC, and are made there what they should be.
+_AS_TEXT: Final = ("DECIMAL", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ")
+
+
+def by_conflict(target: str, rows: str, values: Mapping[str, str], keys: Sequence[str]) -> str:
+    """Insert the rows of a query, or update where the key is there; as SQLite says it."""
+    others = ", ".join(f"{name} = excluded.{name}" for name in values if name not in keys)
+    act = f"UPDATE SET {others}" if others else "NOTHING"
+    listed, taken = ", ".join(values), ", ".join(values.values())
+    return f"INSERT INTO {target} ({listed}) SELECT {taken} FROM {rows} ON CONFLICT ({', '.join(keys)}) DO {act}"
+
+
+def by_merge(target: str, rows: str, values: Mapping[str, str], keys: Sequence[str]) -> str:
+    """The same in standard SQL, as H2 says it."""
+    taken = ", ".join(f"{value} AS {name}" for name, value in values.items())
+    same = " AND ".join(f"t.{key} = d.{key}" for key in keys)
+    others = ", ".join(f"{name} = d.{name}" for name in values if name not in keys)
+    update = f"WHEN MATCHED THEN UPDATE SET {others} " if others else ""
+    listed, new = ", ".join(values), ", ".join(f"d.{name}" for name in values)
+    return (
+        f"MERGE INTO {target} AS t USING (SELECT {taken} FROM {rows}) AS d ON {same} "
+        f"{update}WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({new})"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A kind of database."""
+
+    name: str
+    driver: str  # the class of its driver
+    jar: str  # where that is
+    types: Mapping[str, str]  # of columns that are made, by ours; without one a column is refused
+    decimal: str  # of a DECIMAL, with its precision and scale
+    upsert: Upsert
+
+
+_NUMBERS: Final = {
+    "TINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "INTEGER": "integer",
+    "BIGINT": "bigint",
+    "DOUBLE": "double precision",
+}
+_SQLITE: Final = {"BOOLEAN": "integer", "FLOAT": "real", "STRING": "text", "BINARY": "blob"}
+_H2: Final = {
+    "BOOLEAN": "boolean",
+    "FLOAT": "real",
+    "STRING": "varchar",
+    "BINARY": "varbinary",
+    "DATE": "date",
+    "TIME": "time(6)",
+    "TIMESTAMP": "timestamp(6) with time zone",
+    "TIMESTAMP_NTZ": "timestamp(6)",
+}
+DIALECTS: Final = {
+    "sqlite": Dialect(
+        "SQLite",
+        "org.sqlite.JDBC",
+        "org.xerial:sqlite-jdbc",
+        _NUMBERS | _SQLITE | dict.fromkeys(("DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ"), "text"),
+        "text",
+        by_conflict,
+    ),
+    "h2": Dialect("H2", "org.h2.Driver", "com.h2database:h2", _NUMBERS | _H2, "numeric({0}, {1})", by_merge),
+}
+
+
+def dialect_of(url: str) -> Dialect | None:
+    """The kind of database that an address leads to; None if there is none here."""
+    return DIALECTS.get(url.removeprefix("jdbc:").partition(":")[0])
+
+
+def deliver_by_driver(
+    spark: SparkSession, spec: SinkSpec, place: list[str], epoch: int, schema: Schema, rows: pa.Table, state: str
+) -> None:
+    """Write an epoch to a table, unless the table has it; ``place`` is the table's name, after its schema if any."""
+    assert spec.jdbc is not None, "the sink has an address"
+    delivery = DriverDelivery(spark, spec, place, state, schema)
+    with delivery.connected() as connection:
+        if not delivery.prepare(connection, epoch):
+            return
+    delivery.stage(frame_of(spark, rows))
+    with delivery.connected() as connection:
+        delivery.take(connection, epoch)
+        connection.commit()
+        delivery.clear(connection)
+        connection.commit()
+
+
+class DriverDelivery:
+    """The delivery of an epoch to a table of a database."""
+
+    def __init__(self, spark: SparkSession, spec: SinkSpec, place: list[str], state: str, schema: Schema) -> None:
+        assert spec.jdbc is not None, "the sink has an address"
+        found = dialect_of(spec.jdbc)
+        assert found is not None, "`sink_of` has checked the address"
+        self._spark, self._spec, self._schema, self._dialect = spark, spec, schema, found
+        digest = hashlib.blake2b(f"{state}/{'/'.join(place)}".encode(), digest_size=8).hexdigest()
+        self._target, self._between = _quoted(*place), _quoted(*place[:-1], f"everview_{digest}")
+        self._epochs, self._known = _quoted(*place[:-1], "everview_epochs"), (state, place[-1])
+        self._columns = {field.name: self._type(field) for field in schema}
+
+    @contextmanager
+    def connected(self) -> Generator[Any]:
+        """A connection in a transaction, which is rolled back unless it was committed."""
+        java = own_java(self._spark, "a sink in a database by its driver")
+        connection = self._connect(java)
+        try:
+            connection.setAutoCommit(False)
+            yield connection
+        finally:
+            connection.rollback()
+            connection.close()
+
+    def prepare(self, connection: Any, epoch: int) -> bool:
+        """Whether an epoch is new; if so, the tables are there afterwards, that of its rows empty."""
+        _do(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self._epochs} ({_STATE} varchar(64) NOT NULL, "
+            f"{_NAME} varchar(255) NOT NULL, {_EPOCH} bigint NOT NULL, PRIMARY KEY ({_STATE}, {_NAME}))",
+        )
+        last = self._last(connection)
+        if last > epoch:
+            raise SinkError(
+                f"table {self._spec.table} has epoch {last}, and the state is at epoch {epoch}: {self._spec}",
+                hint="the state is an older copy: restore the table to the same moment, or give the sink another one",
+            )
+        if last == epoch:
+            return False
+        held = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in self._columns.items())
+        _do(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self._target} ({held}, PRIMARY KEY ({', '.join(self._keys)}))",
+        )
+        self.clear(connection)
+        staged = ", ".join(f"{_quoted(field.name)} {self._staged(field)}" for field in self._schema)
+        text = self._dialect.types["STRING"]
+        _do(connection, f"CREATE TABLE {self._between} ({_quoted(OP)} {text}, {staged})")
+        connection.commit()
+        return True
+
+    def stage(self, frame: DataFrame) -> None:
+        """Let Spark write rows to the table between, in one task: some databases have one writer at a time."""
+        from pyspark.sql import functions as f
+
+        for field in self._schema:
+            if _crosses_as_text(field):
+                frame = frame.withColumn(field.name, _text(f.col(_spark_name(field.name)), field))
+        options = {"url": self._spec.jdbc, "dbtable": self._between, "driver": self._dialect.driver}
+        names = [OP, *self._schema.names]
+        writer: Any = frame.select(*map(_spark_name, names)).coalesce(1).write.format("jdbc").mode("append")
+        writer.options(**(dict(self._spec.options) | options)).save()
+
+    def take(self, connection: Any, epoch: int) -> None:
+        """Take the rows from the table between to the target, and note the epoch; not yet committed."""
+        op = _quoted(OP)
+        same = " AND ".join(f"d.{key} = {self._target}.{key}" for key in self._keys)
+        gone = f"SELECT 1 FROM {self._between} d WHERE d.{op} = '{DELETE}' AND {same}"
+        _do(connection, f"DELETE FROM {self._target} WHERE EXISTS ({gone})")
+        values = {_quoted(field.name): self._value(field) for field in self._schema}
+        rows = f"{self._between} WHERE {op} <> '{DELETE}'"
+        _do(connection, self._dialect.upsert(self._target, rows, values, self._keys))
+        _do(connection, f"DELETE FROM {self._epochs} WHERE {_STATE} = ? AND {_NAME} = ?", *self._known)
+        _do(connection, f"INSERT INTO {self._epochs} VALUES (?, ?, {epoch})", *self._known)
+
+    def clear(self, connection: Any) -> None:
+        """Drop the table between."""
+        _do(connection, f"DROP TABLE IF EXISTS {self._between}")
+
+    @property
+    def _keys(self) -> list[str]:
+        return [_quoted(name) for name in self._spec.key]
+
+    def _last(self, connection: Any) -> int:
+        with _prepared(
+            connection, f"SELECT {_EPOCH} FROM {self._epochs} WHERE {_STATE} = ? AND {_NAME} = ?", self._known
+        ) as s:
+            found = s.executeQuery()
+            return int(found.getLong(1)) if found.next() else 0
+
+    def _connect(self, java: JavaSession) -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        jdbc = java.jvm.org.apache.spark.sql.execution.datasources.jdbc
+        given = java.jvm.java.util.HashMap()
+        for name, value in {**self._spec.options, "driver": self._dialect.driver}.items():
+            given.put(name, value)
+        try:
+            said = java.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
+            options = jdbc.JDBCOptions(self._spec.jdbc, "everview", said)
+            return (
+                java.jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(self._spec.jdbc)
+                .createConnectionFactory(options)
+                .apply(-1)
+            )
+        except Py4JJavaError as error:
+            if "ClassNotFoundException" not in str(error.java_exception.toString()):
+                raise
+            raise MissingRuntime(
+                f"a sink in {self._dialect.name} needs its driver, {self._dialect.driver}",
+                hint=f"give the session the jar {self._dialect.jar}: spark.jars.packages, or --packages",
+            ) from error
+
+    # -- types
+
+    def _type(self, field: Field) -> str:
+        if isinstance(field.type, Decimal):
+            return self._dialect.decimal.format(field.type.precision, field.type.scale)
+        made = self._dialect.types.get(field.type.sql)
+        if made is None:
+            raise SinkError(
+                f'column "{field.name}" of view "{self._spec.view}" is {field.type}, which {self._dialect.name} does '
+                "not hold",
+                hint=f"deliver it as text: to_json({field.name})",
+            )
+        return made
+
+    def _staged(self, field: Field) -> str:
+        return self._dialect.types["STRING"] if _crosses_as_text(field) else self._columns[field.name]
+
+    def _value(self, field: Field) -> str:
+        """A column of the table between as one of the target's type."""
+        name, wanted = _quoted(field.name), self._columns[field.name]
+        return f"CAST({name} AS {wanted})" if wanted != self._staged(field) else name
+
+
+def _crosses_as_text(field: Field) -> bool:
+    return isinstance(field.type, Decimal) or field.type.sql in _AS_TEXT
+
+
+def _text(column: Any, field: Field) -> Any:
+    """A value as text; a timestamp with its offset, 00:00, whatever zone the session has."""
+    from pyspark.sql import functions as f
+
+    if field.type.sql != "TIMESTAMP":
+        return column.cast("string")
+    since = column - f.expr("TIMESTAMP'1970-01-01 00:00:00Z'")
+    return f.concat((f.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'") + since).cast("string"), f.lit("+00:00"))
+
+
+def _do(connection: Any, text: str, *values: str) -> None:
+    with _prepared(connection, text, values) as statement:
+        statement.execute()
+
+
+@contextmanager
+def _prepared(connection: Any, text: str, values: Sequence[str]) -> Generator[Any]:
+    statement = connection.prepareStatement(text)
+    try:
+        for place, value in enumerate(values, 1):
+            statement.setString(place, value)
+        yield statement
+    finally:
+        statement.close()
+
+
+def _quoted(*names: str) -> str:
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def _spark_name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,10 @@ def _rate(ask: Callable[[int], None], seconds: float) -> float:
 def _delays(client: psycopg.Connection[Any], url: str, count: int) -> list[float]:
     """Seconds from sending a row to having its change, by a subscriber that reads beside."""
     delays: list[float] = []
-    with psycopg.connect(url, autocommit=True) as other:
-        changes = other.cursor().stream("SUBSCRIBE totals")
+    with (
+        psycopg.connect(url, autocommit=True) as other,
+        closing(other.cursor().stream("SUBSCRIBE totals")) as changes,
+    ):  # an open stream holds the connection's lock
         for _ in range(SHOPS):
             next(changes)
         for number in range(count):
@@ -107,7 +110,6 @@ def _delays(client: psycopg.Connection[Any], url: str, count: int) -> list[float
             next(changes)
             next(changes)
             delays.append(time.perf_counter() - began)
-        changes.close()
     return delays
 
 

@@ -15,6 +15,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
 from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
+from everview.database.planned import QueryPlans
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
 from everview.later import Later
@@ -57,6 +58,11 @@ class Catalog:
     def guards(self) -> frozenset[str]:
         """The views of rows that break constraints: there are none, and nobody is shown the views."""
         return frozenset(name for name, view in self.views.items() if view.guards is not None)
+
+    @cached_property
+    def query_plans(self) -> QueryPlans:
+        """Queries that have been planned with these definitions."""
+        return QueryPlans()
 
     @cached_property
     def watermarked(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import NO_SIZES, ReadableDatabase, sql_view, statistics_of
+from everview.database.planned import PlannedQuery, plan_key
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     AlterTable,
@@ -49,6 +50,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.later import Later
+from everview.operators.given import giving
 from everview.optimize import optimize
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
@@ -82,6 +84,12 @@ def only_reads(text: str) -> bool:
 
 def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NOTHING_GIVEN) -> Any:
     """Run the statements of a text, one after the other, and return the result of the last one."""
+    if isinstance(text, str) and only_reads(text) and ";" not in text:  # pyright: ignore[reportUnnecessaryIsInstance]
+        planned = planned_query(
+            database, text, dialect, given, lambda known, values: bind(text, known, dialect, values)
+        )
+        if planned is not None:
+            return run_planned(database, planned, given)
     result = None
     for piece, share in _pieces(text, dialect, given):
         known = ReadableDatabase(database.catalog, core=database)
@@ -99,6 +107,35 @@ def run_bound(database: Core, statement: Statement, known: ReadableDatabase) -> 
         return None
     with moment(dt.datetime.now(dt.UTC)):
         return _run(database, statement, known)
+
+
+def planned_query(
+    database: Core,
+    text: str,
+    dialect: str,
+    given: ParameterValues,
+    bound: Callable[[ReadableDatabase, ParameterValues], Sequence[Statement]],
+) -> PlannedQuery | None:
+    """The plan of a query's text, for these parameters or others; None if the text is to be bound each time."""
+    key, catalog = plan_key(text, dialect, given), database.catalog
+    if key is None:
+        return None
+
+    def bind_once(values: ParameterValues) -> Sequence[Statement]:
+        try:
+            return bound(ReadableDatabase(catalog, core=database), values)
+        finally:
+            database.files.clear()
+
+    return catalog.query_plans.find(key, catalog, given, bind_once)
+
+
+def run_planned(database: Core, planned: PlannedQuery, given: ParameterValues) -> Any:
+    """Answer a planned query, unless the database's guard deals with it."""
+    if database.guard is not None and database.guard.took(planned.statement):
+        return None
+    with giving(planned.words(given)):
+        return _selected(planned.statement, *database.holdings.answered_by(planned.answer))
 
 
 def _pieces(text: str, dialect: str, given: ParameterValues) -> Iterator[tuple[str, ParameterValues]]:
@@ -328,7 +365,10 @@ def _merge(db: Core, statement: Merge) -> Any:
 
 def select(db: Core, statement: Select) -> Answer:
     """The rows of a query, now."""
-    rows, weights = db.holdings.answered(statement.plan)
+    return _selected(statement, *db.holdings.answered(statement.plan))
+
+
+def _selected(statement: Select, rows: pa.Table, weights: Any) -> Answer:
     repeated = repeat(rows, weights)
     ordered = in_order(repeated, statement.order)
     count = len(statement.names)

@@ -18,6 +18,7 @@ from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.kernels import word_code as op
 from everview.kernels.words import word_rows
+from everview.operators.given import given_word
 from everview.types import ANY, BIGINT, NULL_WORD, Decimal, Field, Schema, Type
 from everview.types.kinds import FIRST_INTERNED
 from everview.types.words import Matrix, Words
@@ -40,6 +41,22 @@ class InternedConstant:
     kind: int
     value: bytes
 
+    def code(self, dictionary: Dictionary) -> int:
+        """Its word."""
+        return dictionary.intern_values(self.kind, [self.value])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenConstant:
+    """A constant of one run: the value with this number, see `everview.operators.given`."""
+
+    place: int
+    number: int
+
+    def code(self, dictionary: Dictionary) -> int:
+        """Its word."""
+        return given_word(self.number).code(dictionary)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WordProgram:
@@ -47,17 +64,22 @@ class WordProgram:
 
     code: Words
     fixed: Words
-    interned: tuple[InternedConstant, ...] = ()
+    interned: tuple[InternedConstant | GivenConstant, ...] = ()
     searched: tuple[slice, ...] = ()  # constants that must be in order, some of them interned
     width: int = 0  # words of a result's row, without the weight
     filters: bool = False  # rows that are kept stay as they are
     _bound: list[tuple[list[int], Words]] = field(default_factory=list[tuple[list[int], Words]], compare=False)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether some constants are those of one run."""
+        return any(isinstance(one, GivenConstant) for one in self.interned)
+
     def constants(self, dictionary: Dictionary) -> Words:
         """All constants as words. A dictionary may forget, so the words of interned ones are asked for every time."""
         if not self.interned:
             return self.fixed
-        codes = [dictionary.intern_values(one.kind, [one.value])[0] for one in self.interned]
+        codes = [one.code(dictionary) for one in self.interned]
         for known, words in self._bound[:1]:  # as it is now: other threads may run the same program
             if known == codes:
                 return words
@@ -169,7 +191,7 @@ class Assembler:
     def __init__(self) -> None:
         self._slots = 0
         self._constants: list[int] = []
-        self._interned: list[InternedConstant] = []
+        self._interned: list[InternedConstant | GivenConstant] = []
         self._searched: list[slice] = []
         self._places: dict[Any, int] = {}
         self._given: list[tuple[int, ...]] = []  # instructions that do not depend on rows
@@ -204,6 +226,15 @@ class Assembler:
                 self._constants.append(0)
 
         return self._placed((kind, *values), add)
+
+    def given(self, number: int) -> int:
+        """The place of a constant of one word that each run is given."""
+
+        def add() -> None:
+            self._interned.append(GivenConstant(len(self._constants), number))
+            self._constants.append(0)
+
+        return self._placed(("given", number), add)
 
     def _placed(self, key: Any, add: Callable[[], None]) -> int:
         place = self._places.get(key)

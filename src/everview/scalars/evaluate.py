@@ -36,6 +36,7 @@ import pyarrow as pa
 
 from everview.errors import ArithmeticFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
+from everview.operators.given import given_value
 from everview.operators.word_program import WordProgram
 from everview.scalars import in_words
 from everview.scalars.casts import convert
@@ -46,6 +47,7 @@ from everview.scalars.expressions import (
     Cast,
     Column,
     Expression,
+    GivenValue,
     LambdaCall,
     LambdaVariable,
     Literal,
@@ -160,6 +162,8 @@ class Compiler:
             case Literal(value, type_):
                 constant = scalar(value, type_)
                 return lambda rows: constant
+            case GivenValue(number, type_):
+                return lambda rows: scalar(given_value(number), type_)
             case Now():
                 return lambda rows: _now(expression)
             case Cast(argument, type_, try_):

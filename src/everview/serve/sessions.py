@@ -84,6 +84,10 @@ class ClientSession:
         """Run work on a snapshot, in a reader's thread; statements other than queries are refused there."""
         return self._owner.read(lambda database: work(self._guarded(database)), seconds=seconds)
 
+    def now(self, work: Callable[[Database], T | None]) -> T | None:
+        """Run work of microseconds on a snapshot, in this thread; None if it turns out to be more. See `Owner.now`."""
+        return self._owner.now(lambda database: work(self._guarded(database)))
+
     def write(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on the database itself, in the writer's thread, in this session's transaction if it has one."""
         return self._owner.submit(lambda database: self._in_turn(database, work), seconds=seconds, holder=self)

@@ -18,6 +18,7 @@ from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import NO_SIZES, ReadableDatabase, sql_view, statistics_of
 from everview.database.planned import PlannedQuery, plan_key
+from everview.database.written import written_rows
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     AlterTable,
@@ -260,7 +261,7 @@ def _returned(db: Core, returning: Select | None) -> Answer | None:
 def _inserted(db: Core, statement: InsertRows) -> tuple[pa.Table, Any]:
     """The rows of an INSERT and their weights; the error of a value that does not fit names its column."""
     try:
-        return db.holdings.answered(statement.plan)
+        return written_rows(statement.plan) or db.holdings.answered(statement.plan)
     except CastFailure as error:
         raise _of_column(error, statement) from None
 

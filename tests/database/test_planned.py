@@ -140,3 +140,19 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_rows_of_a_statement() -> None:
+    """INSERT … VALUES takes what a query of the same rows gives, of every type, NULLs among them."""
+    types = "a ARRAY<INT>, s STRUCT<x: INT, y: STRING>, m MAP<STRING, INT>, d DECIMAL(9, 2), t TIMESTAMP, b BINARY"
+    types += ", i BIGINT"
+    full = "array(1, NULL), struct(1, 'y'), map('k', 1), 1.5, TIMESTAMP '2024-01-01 00:00:00', X'00ff', 7"
+    nulls = ", ".join(["NULL"] * 7)
+    db = ev.connect()
+    db.sql(f"CREATE TABLE one ({types}); CREATE TABLE other ({types})")
+    for values in (full, nulls):
+        assert db.sql(f"INSERT INTO one VALUES ({values}), ({values})") == 2
+        assert db.sql(f"INSERT INTO other SELECT {values} FROM (VALUES (1), (2)) AS v(n)") == 2
+    assert sorted(db.sql("SELECT * FROM one"), key=repr) == sorted(db.sql("SELECT * FROM other"), key=repr)
+    with pytest.raises(ev.EverviewError, match='column "i" of one'):
+        db.sql("INSERT INTO one (i) VALUES ('seven')")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +73,8 @@ else:
     copy_to = Later("everview.database.files", "copy_to")
     require_no_files = Later("everview.database.files", "require_no_files")
 
+SOON: Final = 20_000  # rows, which are read in less time than another thread takes to begin and to answer
+
 
 def only_reads(text: str) -> bool:
     """Whether a text seems to be a query, and so changes nothing.
@@ -129,6 +131,15 @@ def planned_query(
             database.files.clear()
 
     return catalog.query_plans.find(key, catalog, given, bind_once)
+
+
+def planned_soon(database: Core, text: str, dialect: str, given: ParameterValues) -> PlannedQuery | None:
+    """The plan of a query that takes microseconds: one that is kept, and reads few rows once; see `SOON`."""
+    key = plan_key(text, dialect, given)
+    planned = None if key is None else database.catalog.query_plans.known(key)
+    if planned is None or not planned.light or sum(map(database.holdings.stored_rows, planned.answer.reads)) > SOON:
+        return None
+    return planned
 
 
 def run_planned(database: Core, planned: PlannedQuery, given: ParameterValues) -> Any:

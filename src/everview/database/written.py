@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.outers import is_subquery
-from everview.scalars.evaluate import Evaluate, scalar
-from everview.scalars.expressions import Literal, walk
+from everview.scalars.evaluate import Evaluate, outward
+from everview.scalars.expressions import walk
 
 FEW_ROWS: Final = 100  # more are encoded by a circuit, all at once
 
@@ -36,8 +36,6 @@ def _columns(plan: Plan) -> tuple[list[Any] | None, int]:
     """The columns of the rows, and how many rows there are."""
     match plan:
         case Values(rows) if 0 < len(rows) <= FEW_ROWS:
-            if not all(isinstance(value, Literal) for row in rows for value in row):
-                return None, 0
             pairs = zip(zip(*rows, strict=True), plan.schema.fields, strict=True)
             return [_column([value.value for value in column], f.type) for column, f in pairs], len(rows)
         case Project(input_, expressions) if not any(is_subquery(e) for one in expressions for e in walk(one)):
@@ -48,4 +46,4 @@ def _columns(plan: Plan) -> tuple[list[Any] | None, int]:
 
 
 def _column(values: list[Any], type_: Any) -> Any:
-    return pa.array([scalar(value, type_) for value in values], type_.arrow)
+    return pa.array([outward(value, type_) for value in values], type_.arrow)

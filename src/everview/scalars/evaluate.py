@@ -285,17 +285,18 @@ def _applied(function: str) -> Any:
 
 def scalar(value: Any, type_: Type) -> Value:
     """A literal's value as an Arrow scalar."""
-    return pa.scalar(_outward(value, type_), type_.arrow)
+    return pa.scalar(outward(value, type_), type_.arrow)
 
 
-def _outward(value: Any, type_: Type) -> Any:
+def outward(value: Any, type_: Type) -> Any:
+    """A literal's value as Arrow takes it."""
     if isinstance(type_, Struct) and isinstance(value, tuple):
-        return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
+        return {f.name: outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
     if isinstance(type_, MapType) and value is not None:
         pairs = value.items() if isinstance(value, Mapping) else value
-        return [(_outward(k, type_.key), _outward(v, type_.value)) for k, v in pairs]
+        return [(outward(k, type_.key), outward(v, type_.value)) for k, v in pairs]
     if isinstance(type_, Array) and isinstance(value, tuple):
-        return [_outward(v, type_.element) for v in value]
+        return [outward(v, type_.element) for v in value]
     if isinstance(value, Variant):
         return value.raw
     return list(value) if isinstance(value, tuple) else value

@@ -18,9 +18,9 @@ from everview.database.answers import Answer
 from everview.database.catalog import Catalog
 from everview.database.core import Core
 from everview.database.frontends import ReadableDatabase
-from everview.database.planned import PlannedQuery, plan_key
+from everview.database.planned import PlannedQuery
 from everview.database.snapshots import core_of
-from everview.database.statements import planned_query, run_bound, run_planned
+from everview.database.statements import planned_query, planned_soon, run_bound, run_planned
 from everview.errors import LimitReached
 from everview.frontends.sql import (
     CreateTable,
@@ -58,7 +58,6 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
-SOON: Final = 20_000  # rows that a query reads, below which it takes less than handing it to another thread and back
 SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
 _CHANGING: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -248,7 +247,7 @@ def run(
 
 
 def run_now(database: Database, statement: SqlStatement, values: Sequence[Literal], most: int) -> RunOutcome | None:
-    """Run a query that takes microseconds; None if it may take more: see `SOON`."""
+    """Run a query that takes microseconds; None if it may take more: see `planned_soon`."""
     if not statement.known or not statement.reads:
         return None
     core = core_of(database)
@@ -256,11 +255,9 @@ def run_now(database: Database, statement: SqlStatement, values: Sequence[Litera
     if found is not None:
         _require_rows(len(found[1]), most)
         return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
-    key = None if statement.may_ask_system else plan_key(statement.piece, statement.dialect, _given(values))
-    planned = None if key is None else core.catalog.query_plans.known(key)
-    if planned is None or not planned.light or sum(map(core.holdings.stored_rows, planned.answer.reads)) > SOON:
-        return None
-    return _outcome(planned.statement, run_planned(core, planned, _given(values)), most)
+    given = _given(values)
+    planned = None if statement.may_ask_system else planned_soon(core, statement.piece, statement.dialect, given)
+    return None if planned is None else _outcome(planned.statement, run_planned(core, planned, given), most)
 
 
 def _given(values: Sequence[Literal]) -> ParameterValues:

@@ -139,11 +139,11 @@ class SubscribedRows:
 
     async def take(self, most: int) -> tuple[Columns, int] | None:
         piece = await self._piece(most)
-        return None if piece is None else (piece.columns(), piece.count)
+        return None if piece is None else (piece.columns(), piece.rows)
 
     async def messages(self, most: int) -> tuple[bytes, int] | None:
         piece = await self._piece(most)
-        return None if piece is None else (piece.messages(), piece.count)
+        return None if piece is None else (piece.messages(), piece.rows)
 
     async def _piece(self, most: int) -> PieceOfChange | None:
         """The next rows of one change; None if no more will come."""
@@ -184,7 +184,7 @@ class PieceOfChange(NamedTuple):
 
     change: ViewChange
     start: int
-    count: int
+    rows: int
     formats: tuple[int, ...]
 
     def columns(self) -> Columns:
@@ -193,12 +193,12 @@ class PieceOfChange(NamedTuple):
 
     def messages(self) -> bytes:
         """The rows as messages."""
-        return self.change.once(("messages", *self[1:]), lambda _: data_rows(self._encoded(), self.count))
+        return self.change.once(("messages", *self[1:]), lambda _: data_rows(self._encoded(), self.rows))
 
     def _encoded(self) -> Columns:
         change = self.change
         schema, _ = with_epoch(change.schema)
-        part = change.pairs()[self.start : self.start + self.count]
+        part = change.pairs()[self.start : self.start + self.rows]
         rows = [(change.epoch, weight, *row) for row, weight in part]
         kinds = zip(schema.fields, zip(*rows, strict=True), formats_of(self.formats, len(schema)), strict=True)
         return [encode_column(f.type, list(column), bool(format_)) for f, column, format_ in kinds]

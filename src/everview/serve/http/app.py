@@ -217,7 +217,12 @@ async def rows(door: HttpDoor, request: Request) -> Response:
         return page_of(database, name, given, door.owner.limits.rows), database.epoch
 
     def found(database: Any) -> tuple[RowsOfPage, int] | None:
-        return work(database) if is_searched(database, name, given, door.owner.limits.rows) else None
+        if not is_searched(database, name, given, door.owner.limits.rows):
+            return None
+        if name in door.searched:
+            return work(database)
+        door.searched.add(name)  # the first search may have to load compiled code
+        return None
 
     soon = door.owner.now(found)
     page, epoch = await result_of(request, door.owner.read(work)) if soon is None else soon

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -82,6 +82,7 @@ class SqlStatement:
     start: int
     piece: str
     dialect: str
+    found: list[bool] = field(default_factory=list[bool], compare=False, repr=False)  # filled by the first lookup
 
     @cached_property
     def word(self) -> str:
@@ -234,6 +235,7 @@ def run(
             access.require_open()
             found = _found(core, statement, values)
             if found is not None:
+                statement.found[:] = [True]
                 _require_rows(len(found[1]), most)
                 return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
             planned = _planned(core, statement, values)
@@ -251,7 +253,7 @@ def run_now(database: Database, statement: SqlStatement, values: Sequence[Litera
     if not statement.known or not statement.reads:
         return None
     core = core_of(database)
-    found = _found(core, statement, values)
+    found = _found(core, statement, values) if statement.found else None  # the first may have to load compiled code
     if found is not None:
         _require_rows(len(found[1]), most)
         return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])

@@ -15,7 +15,6 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
 from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
-from everview.database.planned import QueryPlans
 from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
 from everview.later import Later
@@ -26,8 +25,10 @@ from everview.plan.timed import expired_of, is_companion, late_of, watermark_of
 from everview.runtimes.tables import Table
 
 if TYPE_CHECKING:
+    from everview.database.planned import QueryPlans
     from everview.plan.forgotten import forgotten
 else:
+    QueryPlans = Later("everview.database.planned", "QueryPlans")
     forgotten = Later("everview.plan.forgotten", "forgotten")
 
 Tables = Mapping[str, TableDefinition]

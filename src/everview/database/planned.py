@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 from everview.errors import EverviewError
 from everview.frontends.sql import Select, Statement
 from everview.frontends.sql.parameters import ParameterValues
-from everview.operators.given import GivenWord
+from everview.operators.word_program import GivenWord
 from everview.plan import node
 from everview.plan.node import Plan
 from everview.plan.nodes import Aggregate, Filter, Project, Scan, Top, scans

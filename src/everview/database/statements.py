@@ -17,8 +17,6 @@ from everview.codes.rows import to_rows
 from everview.database.answers import Answer, in_order
 from everview.database.definitions import TableDefinition
 from everview.database.frontends import NO_SIZES, ReadableDatabase, sql_view, statistics_of
-from everview.database.planned import PlannedQuery, plan_key
-from everview.database.written import written_rows
 from everview.errors import CastFailure, DefinitionError, SqlError
 from everview.frontends.sql import (
     AlterTable,
@@ -51,7 +49,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.later import Later
-from everview.operators.given import giving
+from everview.operators.word_program import giving
 from everview.optimize import optimize
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
@@ -65,8 +63,12 @@ if TYPE_CHECKING:
     from everview.database.altering import alter
     from everview.database.core import Core
     from everview.database.files import copy_from, copy_to, require_no_files
+    from everview.database.planned import PlannedQuery, plan_key
+    from everview.database.written import written_rows
     from everview.views.identity import frozen
 else:
+    plan_key = Later("everview.database.planned", "plan_key")
+    written_rows = Later("everview.database.written", "written_rows")
     frozen = Later("everview.views.identity", "frozen")
     alter = Later("everview.database.altering", "alter")
     copy_from = Later("everview.database.files", "copy_from")

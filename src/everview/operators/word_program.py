@@ -7,10 +7,12 @@ sure of it, gives None: then the caller evaluates the same rows on Arrow columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.kernels import word_code as op
 from everview.kernels.words import word_rows
-from everview.operators.given import given_word
 from everview.types import ANY, BIGINT, NULL_WORD, Decimal, Field, Schema, Type
 from everview.types.kinds import FIRST_INTERNED
 from everview.types.words import Matrix, Words
@@ -31,6 +32,48 @@ FEW = 4096  # rows, below which a result may hold on to room that it does not ne
 
 class NotInWords(Exception):
     """Raised where words alone do not suffice; the message says why, for `explain`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenWord:
+    """A value and its word; the word of a text is the dictionary's, by the kind of the type and the text's bytes."""
+
+    value: Any
+    word: int = 0
+    kind: int = 0
+    text: bytes = b""
+
+    def code(self, dictionary: Dictionary) -> int:
+        """The word of the value."""
+        return dictionary.intern_values(self.kind, [self.text])[0] if self.kind else self.word
+
+
+_GIVEN: Final[ContextVar[Sequence[GivenWord]]] = ContextVar("given")
+
+
+@contextmanager
+def giving(words: Sequence[GivenWord]) -> Generator[None]:
+    """Give values, by their numbers, to the programs that run within a block.
+
+    >>> with giving([GivenWord(7, word=7)]):
+    ...     given_value(0)
+    7
+    """
+    token = _GIVEN.set(words)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def given_word(number: int) -> GivenWord:
+    """The value with a number, as it has been given."""
+    return _GIVEN.get()[number]
+
+
+def given_value(number: int) -> Any:
+    """The value with a number, in Python."""
+    return _GIVEN.get()[number].value
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +91,7 @@ class InternedConstant:
 
 @dataclass(frozen=True, slots=True)
 class GivenConstant:
-    """A constant of one run: the value with this number, see `everview.operators.given`."""
+    """A constant of one run: the value with this number, see `giving`."""
 
     place: int
     number: int

@@ -36,8 +36,7 @@ import pyarrow as pa
 
 from everview.errors import ArithmeticFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
-from everview.operators.given import given_value
-from everview.operators.word_program import WordProgram
+from everview.operators.word_program import WordProgram, given_value
 from everview.scalars import in_words
 from everview.scalars.casts import convert
 from everview.scalars.choosing import CHOOSING, ChosenRows, Run

@@ -151,7 +151,7 @@ class Now(Expression):
 
 @dataclass(frozen=True, slots=True)
 class GivenValue(Expression):
-    """The value of a parameter of a query that is planned once for all values; see `everview.operators.given`."""
+    """The value of a parameter of a query that is planned once for all values: see `giving`."""
 
     number: int
     type: Type

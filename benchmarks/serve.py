@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ SMALL = "SELECT count(*), sum(amount) FROM sale WHERE shop = %s AND id < 500"
 
 def findings(scale: Scale) -> Findings:
     found = Findings("Serving")
-    seconds, subscribers = (3.0, 10_000) if scale is FULL else (0.5, 200)
+    seconds, subscribers, followers, changes = (3.0, 10_000, 500, 100) if scale is FULL else (0.5, 200, 50, 20)
     rows = [(number, number % SHOPS, number) for number in range(ROWS)]
     with cluster() as where, psycopg.connect(where, autocommit=True) as client:
         _filled(client, rows)
@@ -44,7 +45,7 @@ def findings(scale: Scale) -> Findings:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "made.sql"
         script.write_text(f"{TABLE}; {TOTALS};")
-        with server_process(script, "--port", 0) as (_, web, port):
+        with server_process(script, "--port", 0) as (process, web, port):
             url = f"host=127.0.0.1 port={port} user=ada"
             with psycopg.connect(url, autocommit=True) as client:
                 _filled(client, rows)
@@ -53,8 +54,13 @@ def findings(scale: Scale) -> Findings:
                 found.add("HTTP, lookups by key", _rate(_fetched(web), seconds), "/s")
                 delays = _delays(client, url, 200)
                 found.add("from ingest to subscriber, median", statistics.median(delays) * 1e3, "ms", AtMost(5))
-                idle = asyncio.run(_subscribed(port, client, subscribers))
-                found.add(f"a change to all of {subscribers:,} subscribers", idle * 1e3, "ms")
+                before = _resident(process.pid)
+                many, held = asyncio.run(_subscribed(port, process.pid, subscribers, lambda n: _insert(client, -n)))
+                found.add(f"a change to all of {subscribers:,} subscribers", many * 1e3, "ms")
+                found.add("memory of a subscriber that waits", (held - before) / subscribers, "KiB")
+                busy = asyncio.run(_kept_busy(port, client, followers, changes))
+                found.add(f"a change to each of {followers:,} busy subscribers, median", busy[0] * 1e3, "ms")
+                found.add(f"a change to the last of {followers:,} busy subscribers, slowest", busy[1] * 1e3, "ms")
     found.raw = {"delays": delays}
     return found
 
@@ -97,8 +103,10 @@ def _rate(ask: Callable[[int], None], seconds: float) -> float:
 def _delays(client: psycopg.Connection[Any], url: str, count: int) -> list[float]:
     """Seconds from sending a row to having its change, by a subscriber that reads beside."""
     delays: list[float] = []
-    with psycopg.connect(url, autocommit=True) as other:
-        changes = other.cursor().stream("SUBSCRIBE totals")
+    with (
+        psycopg.connect(url, autocommit=True) as other,
+        closing(other.cursor().stream("SUBSCRIBE totals")) as changes,
+    ):  # an open stream holds the connection's lock
         for _ in range(SHOPS):
             next(changes)
         for number in range(count):
@@ -107,30 +115,62 @@ def _delays(client: psycopg.Connection[Any], url: str, count: int) -> list[float
             next(changes)
             next(changes)
             delays.append(time.perf_counter() - began)
-        changes.close()
     return delays
 
 
-async def _subscribed(port: int, client: psycopg.Connection[Any], count: int) -> float:
-    """Seconds until a change has come to every one of many subscribers."""
+def _insert(client: psycopg.Connection[Any], number: int) -> None:
+    client.execute("INSERT INTO sale VALUES (%s, 1, 1)", (number,), prepare=True)
+
+
+def _resident(process: int) -> int:
+    """The memory of a process in KiB."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+async def _following(port: int, count: int) -> list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Subscribers of the totals that have all their rows, each on a connection of its own."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     start = struct.pack("!i", 196608) + b"user\0ada\0\0"
     query = b"SUBSCRIBE totals\0"
     said = struct.pack("!i", len(start) + 4) + start + b"Q" + struct.pack("!i", len(query) + 4) + query
     streams: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     for _ in range(count):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 12)
         writer.write(said)
         streams.append((reader, writer))
     for reader, _ in streams:
         await _rows(reader, SHOPS)
-    began = time.perf_counter()
-    await asyncio.to_thread(client.execute, "INSERT INTO sale VALUES (-1, 1, 1)")
+    return streams
+
+
+async def _subscribed(port: int, process: int, count: int, insert: Callable[[int], None]) -> tuple[float, int]:
+    """Seconds until a change has come to every one of many subscribers, and the memory of the process that has them."""
+    streams = await _following(port, count)
+    held, began = _resident(process), time.perf_counter()
+    await asyncio.to_thread(insert, 1)
     await asyncio.gather(*(_rows(reader, 2) for reader, _ in streams))
     taken = time.perf_counter() - began
     for _, writer in streams:
         writer.close()
-    return taken
+    return taken, held
+
+
+async def _kept_busy(port: int, client: psycopg.Connection[Any], count: int, changes: int) -> tuple[float, float]:
+    """Seconds from a change to a subscriber that has it, while changes follow each other: the median and the most."""
+    streams, delays = await _following(port, count), list[float]()
+
+    async def follow(reader: asyncio.StreamReader, began: float) -> None:
+        await _rows(reader, 2)
+        delays.append(time.perf_counter() - began)
+
+    for number in range(changes):
+        began = time.perf_counter()
+        inserted = asyncio.to_thread(_insert, client, -2 - number)
+        await asyncio.gather(inserted, *(follow(reader, began) for reader, _ in streams))
+    for _, writer in streams:
+        writer.close()
+    return statistics.median(delays), max(delays)
 
 
 async def _rows(reader: asyncio.StreamReader, count: int) -> None:

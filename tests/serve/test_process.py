@@ -37,6 +37,31 @@ for number in range(count):
 """
 
 
+# The same by PostgreSQL's protocol: a row that was taken although nobody could say so is refused when it comes again.
+WIRED = """
+import sys, time, psycopg
+port, name, count = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+connection, number = None, 0
+while number < count:
+    try:
+        if connection is None or connection.closed:
+            connection = psycopg.connect(f"host=127.0.0.1 port={port} user={name}", autocommit=True, connect_timeout=60)
+        if number % 2:
+            with connection.transaction():
+                connection.execute("INSERT INTO wired VALUES (%s, %s)", (number, name), prepare=True)
+                connection.execute("INSERT INTO wired VALUES (%s, %s)", (-number, name), prepare=True)
+        else:
+            connection.execute("INSERT INTO wired VALUES (%s, %s)", (number, name), prepare=True)
+    except psycopg.errors.UniqueViolation:
+        pass
+    except psycopg.OperationalError:
+        time.sleep(0.05)
+        continue
+    print(number, flush=True)
+    number += 1
+"""
+
+
 @contextmanager
 def server(*words):
     """A process of ``everview serve``, and the port at which it answers by HTTP."""
@@ -54,20 +79,25 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
     with ev.connect(tmp_path / "state") as db:
         db.sql("CREATE TABLE sent (who STRING, n BIGINT)")
         db.sql("CREATE MATERIALIZED VIEW counts AS SELECT who, count(*) AS n, sum(n) AS s FROM sent GROUP BY who")
-    port, count = free_port(), 30
+        db.sql("CREATE TABLE wired (n BIGINT, who STRING, PRIMARY KEY (n, who))")
+        db.sql("CREATE MATERIALIZED VIEW sums AS SELECT who, count(*) AS n, sum(n) AS s FROM wired GROUP BY who")
+    port, wire, count = free_port(), free_port(), 30
+    clients = [(SENDER, port, "ada"), (SENDER, port, "bob"), (WIRED, wire, "eve"), (WIRED, wire, "max")]
     senders = [
-        subprocess.Popen([sys.executable, "-c", SENDER, str(port), name, str(count)], stdout=subprocess.PIPE, text=True)
-        for name in ("ada", "bob")
+        subprocess.Popen([sys.executable, "-c", code, str(at), name, str(count)], stdout=subprocess.PIPE, text=True)
+        for code, at, name in clients
     ]
+    words = tmp_path / "state", "--port", port, "--pg-port", wire
     try:
         for kill_after in (5, 12):  # acknowledged rows of the first
-            with server(tmp_path / "state", "--port", port) as (process, _):
-                while int(senders[0].stdout.readline()) < kill_after:
-                    pass
+            with server(*words) as (process, _):
+                for sender in (senders[0], senders[2]):
+                    while int(sender.stdout.readline()) < kill_after:
+                        pass
                 process.send_signal(signal.SIGKILL)
                 assert process.wait(60) == -signal.SIGKILL
-        with server(tmp_path / "state", "--port", port) as (process, _):
-            assert [sender.wait(600) for sender in senders] == [0, 0]
+        with server(*words) as (process, _):
+            assert [sender.wait(600) for sender in senders] == [0] * len(senders)
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
     finally:
@@ -77,6 +107,9 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
     with ev.connect(tmp_path / "state", read_only=True) as db:
         assert sorted(db.table("sent").rows()) == [(who, n) for who in ("ada", "bob") for n in range(count)]
         assert sorted(db.view("counts").rows()) == [(who, count, sum(range(count))) for who in ("ada", "bob")]
+        numbers = sorted([*range(count), *(-n for n in range(1, count, 2))])
+        assert sorted(db.table("wired").rows()) == sorted((n, who) for who in ("eve", "max") for n in numbers)
+        assert sorted(db.view("sums").rows()) == [(who, len(numbers), sum(numbers)) for who in ("eve", "max")]
 
 
 def test_a_stop_lets_requests_end_and_tells_subscribers(tmp_path):

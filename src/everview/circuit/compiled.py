@@ -33,13 +33,15 @@ class Code:
     interning: tuple[tuple[WordProgram, int], ...] = ()  # programs with interned constants, and where those are
     _bound: list[tuple[Dictionary, tuple[int, int]]] = field(default_factory=list)  # to what they were bound last
     end: int = field(init=False)  # the number of instructions
+    given: bool = field(init=False)  # whether some constants are those of one run
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "end", len(self.tasks))
+        object.__setattr__(self, "given", any(program.is_given for program, _ in self.interning))
 
     def bind(self, dictionary: Dictionary) -> None:
         """Write the words of interned constants, if the dictionary may have forgotten them since the last time."""
-        if self._bound == [(dictionary, dictionary.losses)]:
+        if not self.given and self._bound == [(dictionary, dictionary.losses)]:
             return
         self._bound.clear()
         for program, start in self.interning:

@@ -25,8 +25,10 @@ from everview.plan.timed import expired_of, is_companion, late_of, watermark_of
 from everview.runtimes.tables import Table
 
 if TYPE_CHECKING:
+    from everview.database.planned import QueryPlans
     from everview.plan.forgotten import forgotten
 else:
+    QueryPlans = Later("everview.database.planned", "QueryPlans")
     forgotten = Later("everview.plan.forgotten", "forgotten")
 
 Tables = Mapping[str, TableDefinition]
@@ -57,6 +59,11 @@ class Catalog:
     def guards(self) -> frozenset[str]:
         """The views of rows that break constraints: there are none, and nobody is shown the views."""
         return frozenset(name for name, view in self.views.items() if view.guards is not None)
+
+    @cached_property
+    def query_plans(self) -> QueryPlans:
+        """Queries that have been planned with these definitions."""
+        return QueryPlans()
 
     @cached_property
     def watermarked(self) -> bool:

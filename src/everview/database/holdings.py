@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from everview.codes import decode
 from everview.later import Later
 from everview.plan.node import Plan
-from everview.runtimes.embedded.once import answer_of
+from everview.runtimes.embedded.once import PlannedAnswer
 from everview.types import Schema, unknown_name
 from everview.zset.batch import Batch
 from everview.zset.shown import as_changes
@@ -68,6 +68,14 @@ class Holdings:
             sizes = {name: relations[name].stored_rows(run.state) for name in sorted(names) if name in relations}
         return sizes if max(sizes.values(), default=0) >= MANY_ROWS else {}
 
+    def stored_rows(self, name: str) -> int:
+        """How many rows of a table or a materialized view are stored, those that cancel each other included."""
+        run, relations = self._core.run, self._core.definitions.relations
+        if name in relations:
+            return relations[name].stored_rows(run.state)
+        found = run.views[name].node
+        return 0 if found is None else sum(len(trace.past) for trace in run.state.of(found))
+
     def schema_of(self, name: str) -> Schema:
         """The columns of a relation."""
         self._core.access.settle()
@@ -78,18 +86,17 @@ class Holdings:
 
     def answered(self, plan: Plan) -> tuple[pa.Table, NDArray[np.int64]]:
         """The rows of a plan now, and their weights; nothing of the answer stays in the database."""
+        return self.answered_by(PlannedAnswer(plan))
+
+    def answered_by(self, planned: PlannedAnswer) -> tuple[pa.Table, NDArray[np.int64]]:
+        """The rows of a plan that is kept for later answers, and their weights; see `answered`."""
         core = self._core
         with core.still:
             core.access.ready()
             core.access.require_open()
             mark = core.run.dictionary.mark()
             try:
-                rows = self._answer(plan)
+                rows = planned.run(self.contents_now, core.run.dictionary, core.run.bounds)
                 return decode(rows.schema, rows.rows[:, :-1], rows.dictionary), rows.weights
             finally:
                 core.run.dictionary.rollback(mark)
-
-    def _answer(self, plan: Plan) -> Batch:
-        """The rows of a plan, in codes that the dictionary forgets when the caller has decoded them."""
-        run = self._core.run
-        return answer_of(plan, self.contents_now, run.dictionary, run.bounds)

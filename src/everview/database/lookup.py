@@ -6,7 +6,7 @@ columns every row is looked at, as a whole column of words at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +54,13 @@ def rows_with(core: Core, name: str, values: Mapping[str, Any]) -> list[Row]:
             return [row for row, weight in as_changes(_matching(core, name, named)) for _ in range(weight)]
         finally:
             core.run.dictionary.rollback(mark)
+
+
+def is_indexed(core: Core, name: str, columns: Collection[str]) -> bool:
+    """Whether rows with values in these columns are found without looking at others."""
+    relation = core.definitions.relations.get(name)
+    stored = relation.stored if relation is not None else core.run.views[name].schema
+    return {*stored.names[: len(columns)]} == {*columns}
 
 
 def _matching(core: Core, name: str, values: Mapping[str, Any]) -> Batch:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import parse
 from everview.later import Later
+from everview.operators.word_program import giving
 from everview.optimize import optimize
 from everview.plan.catalog import StoredFunction
 from everview.plan.node import Plan
@@ -63,13 +64,19 @@ if TYPE_CHECKING:
     from everview.database.altering import alter
     from everview.database.core import Core
     from everview.database.files import copy_from, copy_to, require_no_files
+    from everview.database.planned import PlannedQuery, plan_key
+    from everview.database.written import written_rows
     from everview.views.identity import frozen
 else:
+    plan_key = Later("everview.database.planned", "plan_key")
+    written_rows = Later("everview.database.written", "written_rows")
     frozen = Later("everview.views.identity", "frozen")
     alter = Later("everview.database.altering", "alter")
     copy_from = Later("everview.database.files", "copy_from")
     copy_to = Later("everview.database.files", "copy_to")
     require_no_files = Later("everview.database.files", "require_no_files")
+
+SOON: Final = 20_000  # rows, which are read in less time than another thread takes to begin and to answer
 
 
 def only_reads(text: str) -> bool:
@@ -83,6 +90,12 @@ def only_reads(text: str) -> bool:
 
 def run_sql(database: Core, text: str, dialect: str, given: ParameterValues = NOTHING_GIVEN) -> Any:
     """Run the statements of a text, one after the other, and return the result of the last one."""
+    if isinstance(text, str) and only_reads(text) and ";" not in text:  # pyright: ignore[reportUnnecessaryIsInstance]
+        planned = planned_query(
+            database, text, dialect, given, lambda known, values: bind(text, known, dialect, values)
+        )
+        if planned is not None:
+            return run_planned(database, planned, given)
     result = None
     for piece, share in _pieces(text, dialect, given):
         known = ReadableDatabase(database.catalog, core=database)
@@ -100,6 +113,44 @@ def run_bound(database: Core, statement: Statement, known: ReadableDatabase) -> 
         return None
     with moment(dt.datetime.now(dt.UTC)):
         return _run(database, statement, known)
+
+
+def planned_query(
+    database: Core,
+    text: str,
+    dialect: str,
+    given: ParameterValues,
+    bound: Callable[[ReadableDatabase, ParameterValues], Sequence[Statement]],
+) -> PlannedQuery | None:
+    """The plan of a query's text, for these parameters or others; None if the text is to be bound each time."""
+    key, catalog = plan_key(text, dialect, given), database.catalog
+    if key is None:
+        return None
+
+    def bind_once(values: ParameterValues) -> Sequence[Statement]:
+        try:
+            return bound(ReadableDatabase(catalog, core=database), values)
+        finally:
+            database.files.clear()
+
+    return catalog.query_plans.find(key, catalog, given, bind_once)
+
+
+def planned_soon(database: Core, text: str, dialect: str, given: ParameterValues) -> PlannedQuery | None:
+    """The plan of a query that takes microseconds: one that is kept, and reads few rows once; see `SOON`."""
+    key = plan_key(text, dialect, given)
+    planned = None if key is None else database.catalog.query_plans.known(key)
+    if planned is None or not planned.light or sum(map(database.holdings.stored_rows, planned.answer.reads)) > SOON:
+        return None
+    return planned
+
+
+def run_planned(database: Core, planned: PlannedQuery, given: ParameterValues) -> Any:
+    """Answer a planned query, unless the database's guard deals with it."""
+    if database.guard is not None and database.guard.took(planned.statement):
+        return None
+    with giving(planned.words(given)):
+        return _selected(planned.statement, *database.holdings.answered_by(planned.answer))
 
 
 def _pieces(text: str, dialect: str, given: ParameterValues) -> Iterator[tuple[str, ParameterValues]]:
@@ -227,7 +278,7 @@ def _returned(db: Core, returning: Select | None) -> Answer | None:
 def _inserted(db: Core, statement: InsertRows) -> tuple[pa.Table, Any]:
     """The rows of an INSERT and their weights; the error of a value that does not fit names its column."""
     try:
-        return db.holdings.answered(statement.plan)
+        return written_rows(statement.plan) or db.holdings.answered(statement.plan)
     except CastFailure as error:
         raise _of_column(error, statement) from None
 
@@ -332,7 +383,10 @@ def _merge(db: Core, statement: Merge) -> Any:
 
 def select(db: Core, statement: Select) -> Answer:
     """The rows of a query, now."""
-    rows, weights = db.holdings.answered(statement.plan)
+    return _selected(statement, *db.holdings.answered(statement.plan))
+
+
+def _selected(statement: Select, rows: pa.Table, weights: Any) -> Answer:
     repeated = repeat(rows, weights)
     ordered = in_order(repeated, statement.order)
     count = len(statement.names)

@@ -7,10 +7,12 @@ sure of it, gives None: then the caller evaluates the same rows on Arrow columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,12 +35,70 @@ class NotInWords(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class GivenWord:
+    """A value and its word; the word of a text is the dictionary's, by the kind of the type and the text's bytes."""
+
+    value: Any
+    word: int = 0
+    kind: int = 0
+    text: bytes = b""
+
+    def code(self, dictionary: Dictionary) -> int:
+        """The word of the value."""
+        return dictionary.intern_values(self.kind, [self.text])[0] if self.kind else self.word
+
+
+_GIVEN: Final[ContextVar[Sequence[GivenWord]]] = ContextVar("given")
+
+
+@contextmanager
+def giving(words: Sequence[GivenWord]) -> Generator[None]:
+    """Give values, by their numbers, to the programs that run within a block.
+
+    >>> with giving([GivenWord(7, word=7)]):
+    ...     given_value(0)
+    7
+    """
+    token = _GIVEN.set(words)
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def given_word(number: int) -> GivenWord:
+    """The value with a number, as it has been given."""
+    return _GIVEN.get()[number]
+
+
+def given_value(number: int) -> Any:
+    """The value with a number, in Python."""
+    return _GIVEN.get()[number].value
+
+
+@dataclass(frozen=True, slots=True)
 class InternedConstant:
     """A constant whose word the dictionary knows."""
 
     place: int
     kind: int
     value: bytes
+
+    def code(self, dictionary: Dictionary) -> int:
+        """Its word."""
+        return dictionary.intern_values(self.kind, [self.value])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenConstant:
+    """A constant of one run: the value with this number, see `giving`."""
+
+    place: int
+    number: int
+
+    def code(self, dictionary: Dictionary) -> int:
+        """Its word."""
+        return given_word(self.number).code(dictionary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,17 +107,22 @@ class WordProgram:
 
     code: Words
     fixed: Words
-    interned: tuple[InternedConstant, ...] = ()
+    interned: tuple[InternedConstant | GivenConstant, ...] = ()
     searched: tuple[slice, ...] = ()  # constants that must be in order, some of them interned
     width: int = 0  # words of a result's row, without the weight
     filters: bool = False  # rows that are kept stay as they are
     _bound: list[tuple[list[int], Words]] = field(default_factory=list[tuple[list[int], Words]], compare=False)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether some constants are those of one run."""
+        return any(isinstance(one, GivenConstant) for one in self.interned)
+
     def constants(self, dictionary: Dictionary) -> Words:
         """All constants as words. A dictionary may forget, so the words of interned ones are asked for every time."""
         if not self.interned:
             return self.fixed
-        codes = [dictionary.intern_values(one.kind, [one.value])[0] for one in self.interned]
+        codes = [one.code(dictionary) for one in self.interned]
         for known, words in self._bound[:1]:  # as it is now: other threads may run the same program
             if known == codes:
                 return words
@@ -169,7 +234,7 @@ class Assembler:
     def __init__(self) -> None:
         self._slots = 0
         self._constants: list[int] = []
-        self._interned: list[InternedConstant] = []
+        self._interned: list[InternedConstant | GivenConstant] = []
         self._searched: list[slice] = []
         self._places: dict[Any, int] = {}
         self._given: list[tuple[int, ...]] = []  # instructions that do not depend on rows
@@ -204,6 +269,15 @@ class Assembler:
                 self._constants.append(0)
 
         return self._placed((kind, *values), add)
+
+    def given(self, number: int) -> int:
+        """The place of a constant of one word that each run is given."""
+
+        def add() -> None:
+            self._interned.append(GivenConstant(len(self._constants), number))
+            self._constants.append(0)
+
+        return self._placed(("given", number), add)
 
     def _placed(self, key: Any, add: Callable[[], None]) -> int:
         place = self._places.get(key)

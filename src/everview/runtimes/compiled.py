@@ -184,7 +184,9 @@ class Compiled:
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
         self._ahead = Ahead()
+        self.many = MANY_ROWS  # rows of an epoch, from which on threads are used
         self._pieces: dict[tuple[int, int], CompiledPiece] = {}  # by their first and last stage
+        self._last: tuple[Code, Words] | None = None  # the code that ran last, and its frame
         self._frame = self._framed(NO_CODE)  # to publish: all but the code
         self._address: int = self._frame.ctypes.data
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
@@ -217,7 +219,7 @@ class Compiled:
             code.bind(self.context.dictionary)
         if self._by_value:
             self._locate()
-        if self.timed or rows >= MANY_ROWS:
+        if self.timed or rows >= self.many:
             code, pc = self._run_slowly(code, rows, shards, reads)
         else:
             try:
@@ -465,7 +467,9 @@ class Compiled:
         return piece
 
     def _framed(self, code: Code) -> Words:
-        return machine.frame_of(code.instructions, code.constants, *self._memory)
+        if self._last is None or self._last[0] is not code:
+            self._last = code, machine.frame_of(code.instructions, code.constants, *self._memory)
+        return self._last[1]
 
 
 def _registers(count: int) -> Matrix:

@@ -36,7 +36,7 @@ import pyarrow as pa
 
 from everview.errors import ArithmeticFailure, EverviewError, FunctionError
 from everview.operators.functions import Function
-from everview.operators.word_program import WordProgram
+from everview.operators.word_program import WordProgram, given_value
 from everview.scalars import in_words
 from everview.scalars.casts import convert
 from everview.scalars.choosing import CHOOSING, ChosenRows, Run
@@ -46,6 +46,7 @@ from everview.scalars.expressions import (
     Cast,
     Column,
     Expression,
+    GivenValue,
     LambdaCall,
     LambdaVariable,
     Literal,
@@ -160,6 +161,8 @@ class Compiler:
             case Literal(value, type_):
                 constant = scalar(value, type_)
                 return lambda rows: constant
+            case GivenValue(number, type_):
+                return lambda rows: scalar(given_value(number), type_)
             case Now():
                 return lambda rows: _now(expression)
             case Cast(argument, type_, try_):
@@ -281,17 +284,18 @@ def _applied(function: str) -> Any:
 
 def scalar(value: Any, type_: Type) -> Value:
     """A literal's value as an Arrow scalar."""
-    return pa.scalar(_outward(value, type_), type_.arrow)
+    return pa.scalar(outward(value, type_), type_.arrow)
 
 
-def _outward(value: Any, type_: Type) -> Any:
+def outward(value: Any, type_: Type) -> Any:
+    """A literal's value as Arrow takes it."""
     if isinstance(type_, Struct) and isinstance(value, tuple):
-        return {f.name: _outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
+        return {f.name: outward(v, f.type) for f, v in zip(type_.fields, value, strict=True)}
     if isinstance(type_, MapType) and value is not None:
         pairs = value.items() if isinstance(value, Mapping) else value
-        return [(_outward(k, type_.key), _outward(v, type_.value)) for k, v in pairs]
+        return [(outward(k, type_.key), outward(v, type_.value)) for k, v in pairs]
     if isinstance(type_, Array) and isinstance(value, tuple):
-        return [_outward(v, type_.element) for v in value]
+        return [outward(v, type_.element) for v in value]
     if isinstance(value, Variant):
         return value.raw
     return list(value) if isinstance(value, tuple) else value

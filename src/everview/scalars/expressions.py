@@ -149,6 +149,15 @@ class Now(Expression):
         _tell(self, type=TIMESTAMP if self.kind == "timestamp" else DATE, nullable=False)
 
 
+@dataclass(frozen=True, slots=True)
+class GivenValue(Expression):
+    """The value of a parameter of a query that is planned once for all values: see `giving`."""
+
+    number: int
+    type: Type
+    nullable: bool = field(default=False, init=False, repr=False, compare=False)
+
+
 # -- Functions of arrays that take functions.
 
 

@@ -26,6 +26,7 @@ from everview.scalars.expressions import (
     Exists,
     Expression,
     Frame,
+    GivenValue,
     InQuery,
     LambdaCall,
     LambdaVariable,
@@ -94,6 +95,8 @@ def _written(expression: Expression) -> tuple[str, int]:
             return _name(name), _ATOM
         case LambdaCall():
             return _lambda_call(expression), _ATOM
+        case GivenValue(number):
+            return f"${number + 1}", _ATOM
         case Now(kind):
             return f"CURRENT_{kind.upper()}", _ATOM
         case Exists() | InQuery() | Scalar():

@@ -41,7 +41,7 @@ class ViewChange:
     epoch: int
     batch: Batch
     snapshot: bool = False
-    _guard: threading.Lock = field(default_factory=threading.Lock)
+    _guard: threading.RLock = field(default_factory=threading.RLock)  # what is made may be made of something made once
     _made: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     @property
@@ -55,6 +55,9 @@ class ViewChange:
 
     def once(self, key: Any, make: Callable[[Self], T]) -> T:
         """What a function makes of the change, such as the bytes to send: made once for all subscribers."""
+        made = self._made.get(key)
+        if made is not None:
+            return made
         with self._guard:
             if key not in self._made:
                 self._made[key] = make(self)
@@ -147,6 +150,11 @@ class ChangeSubscriber:
         change = self._queue.popleft()
         self._rows -= len(change)
         return change
+
+    def nudge(self) -> None:
+        """End the present wait, if there is one; in the event loop of the wait."""
+        if self._waiter is not None and not self._waiter[1].done():
+            self._waiter[1].set_result(None)
 
     def close(self) -> None:
         """Follow the view no longer."""

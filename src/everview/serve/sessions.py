@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from everview.database.answers import Answer
 from everview.database.snapshots import core_of
-from everview.database.statements import only_reads
+from everview.database.statements import only_reads, planned_soon, run_planned
 from everview.errors import LimitReached, NotPermitted, TransactionError
 from everview.frontends.sql import (
     Begin,
@@ -34,6 +34,7 @@ from everview.frontends.sql import (
     UpdateRows,
     Use,
 )
+from everview.frontends.sql.parameters import ParameterValues
 from everview.serve.roles import Role
 from everview.serve.tasks import ServerTask
 
@@ -68,11 +69,8 @@ class ClientSession:
 
         def work(database: Database) -> Any:
             result = database.sql(text, params, dialect=dialect)
-            if isinstance(result, Answer) and len(result) > self._owner.limits.rows:
-                raise LimitReached(
-                    f"the answer has {len(result):,} rows, and {self._owner.limits.rows:,} are allowed",
-                    hint="ask for fewer: LIMIT, WHERE, or page by page",
-                )
+            if isinstance(result, Answer):
+                _require_rows(len(result), self._owner.limits.rows)
             return result
 
         if self._may_read(text):
@@ -82,9 +80,29 @@ class ClientSession:
         self._running = task
         return task
 
+    def answered_now(self, text: str, params: Any = None) -> Answer | None:
+        """The answer of a query that takes microseconds, in this thread; None if it is another statement."""
+        if not self._may_read(text) or self._owner.closing:
+            return None
+        given = ParameterValues.of(params)
+
+        def work(database: Database) -> Answer | None:
+            core = core_of(database)
+            planned = planned_soon(core, text, self.dialect, given)
+            return None if planned is None else run_planned(core, planned, given)
+
+        answer = self.now(work)
+        if answer is not None:
+            _require_rows(len(answer), self._owner.limits.rows)
+        return answer
+
     def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on a snapshot, in a reader's thread; statements other than queries are refused there."""
         return self._owner.read(lambda database: work(self._guarded(database)), seconds=seconds)
+
+    def now(self, work: Callable[[Database], T | None]) -> T | None:
+        """Run work of microseconds on a snapshot, in this thread; None if it turns out to be more. See `Owner.now`."""
+        return self._owner.now(lambda database: work(self._guarded(database)))
 
     def write(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on the database itself, in the writer's thread, in this session's transaction if it has one."""
@@ -135,6 +153,12 @@ class ClientSession:
         if core_of(database).access.open is not None:
             database.rollback()
         self.in_transaction = False
+
+
+def _require_rows(count: int, most: int) -> None:
+    if count > most:
+        hint = "ask for fewer: LIMIT, WHERE, or page by page"
+        raise LimitReached(f"the answer has {count:,} rows, and {most:,} are allowed", hint=hint)
 
 
 class SnapshotGuard:

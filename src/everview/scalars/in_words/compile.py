@@ -11,7 +11,7 @@ from typing import Final
 
 from everview.operators.operator import word_columns
 from everview.operators.word_program import NotInWords, WordProgram, op
-from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, UserCall
+from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, GivenValue, Literal, Now, UserCall
 from everview.scalars.functions import KERNELS
 from everview.scalars.in_words import choices, moments, numbers
 from everview.scalars.in_words.casts import cast
@@ -74,6 +74,9 @@ def _value(slots: Slots, expression: Expression, source: Schema, arguments: tupl
             return _called(slots, expression, values)
         case UserCall(name):
             raise NotInWords(f"{name}, a function of users")
+        case GivenValue(number, type_):
+            supported(type_)
+            return slots.at(slots.given(number))
         case Now():
             raise NotInWords("the moment of the tick")
         case _:

@@ -39,7 +39,7 @@ from everview.serve.http.formats import (
     rows_in,
 )
 from everview.serve.http.reasons import WHY_SECONDS, plan_of, why_of
-from everview.serve.http.relations import RowsOfPage, page_of, rows_held, schema_of
+from everview.serve.http.relations import RowsOfPage, is_searched, page_of, rows_held, schema_of
 from everview.serve.ingests import KEYS, IngestOutcome, deliver
 from everview.serve.roles import Role
 from everview.serve.sessions import ClientSession
@@ -145,8 +145,10 @@ async def query(door: HttpDoor, request: Request) -> Response:
     out = format_out(request.headers.get("accept", ""), request.query_params.get("format"))
     session = ClientSession(door.owner, role, dialect=str(asked.get("dialect", "spark")))
     try:
-        task = session.run(text, asked.get("params"), seconds=seconds)
-        result = await result_of(request, task)
+        params = asked.get("params")
+        result = session.answered_now(text, params)
+        if result is None:
+            result = await result_of(request, session.run(text, params, seconds=seconds))
     finally:
         session.close()
     epoch = door.owner.snapshot.epoch
@@ -214,7 +216,16 @@ async def rows(door: HttpDoor, request: Request) -> Response:
     def work(database: Any) -> tuple[RowsOfPage, int]:
         return page_of(database, name, given, door.owner.limits.rows), database.epoch
 
-    page, epoch = await result_of(request, door.owner.read(work))
+    def found(database: Any) -> tuple[RowsOfPage, int] | None:
+        if not is_searched(database, name, given, door.owner.limits.rows):
+            return None
+        if name in door.searched:
+            return work(database)
+        door.searched.add(name)  # the first search may have to load compiled code
+        return None
+
+    soon = door.owner.now(found)
+    page, epoch = await result_of(request, door.owner.read(work)) if soon is None else soon
     more: dict[str, Any] = {"epoch": epoch}
     if page.total is not None:
         more["total"] = page.total

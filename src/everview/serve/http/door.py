@@ -42,6 +42,9 @@ class HttpDoor:
     origins: frozenset[str] = frozenset()
     explorer: Explorer | None = None  # the pages under /, and what they ask for
     started: float = field(default=0.0)
+    searched: set[str] = field(
+        default_factory=set[str], compare=False
+    )  # relations whose rows have been found by an index before
 
     def check_host(self, headers: Headers) -> None:
         """Refuse a request for another host."""

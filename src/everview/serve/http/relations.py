@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import decode
-from everview.database.lookup import rows_with
+from everview.database.lookup import is_indexed, rows_with
 from everview.database.snapshots import core_of
 from everview.errors import EverviewError, LimitReached, UnknownName
 from everview.serve.http.answering import NotFound
@@ -141,6 +141,15 @@ def page_of(database: Database, name: str, given: Sequence[tuple[str, str]], mos
     if page.is_whole and not page.order and not getattr(core_of(database).catalog.relations[name], "order", ()):
         return _slice(database, name, schema, page)
     return _queried(database, name, schema, page)
+
+
+def is_searched(database: Database, name: str, given: Sequence[tuple[str, str]], most: int) -> bool:
+    """Whether an index of the relation has the rows that a request asks for."""
+    if not given:
+        return False
+    name, schema = schema_of(database, name)
+    searched = _searched(schema, Page.of(schema, given, most))
+    return searched is not None and is_indexed(core_of(database), name, searched)
 
 
 def _searched(schema: Schema, page: Page) -> dict[str, Any] | None:

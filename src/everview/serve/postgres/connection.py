@@ -331,16 +331,20 @@ class PgConnection:
         assert portal.source is not None
         left = most
         endless = isinstance(portal.source, SubscribedRows)
-        while left > 0:
-            taken = await portal.source.take(min(left, PIECE))
-            if taken is None:
-                portal.source = None
-                break
-            columns, count = taken
-            left, portal.sent = left - count, portal.sent + count
-            await self._wire.put_much(m.data_rows(columns, count))
-            if endless and most < ENDLESS:  # who asks for some changes gets those that are there
-                break
+        source = portal.source
+        try:
+            while left > 0:
+                taken = await source.messages(min(left, PIECE))
+                if taken is None:
+                    portal.source = None
+                    break
+                messages, count = taken
+                left, portal.sent = left - count, portal.sent + count
+                await self._wire.put_much(messages)
+                if endless and most < ENDLESS:  # who asks for some changes gets those that are there
+                    break
+        finally:
+            await source.release()
         if portal.source is not None and (endless or not portal.source.ended):
             return False
         portal.tag = f"SUBSCRIBE {portal.sent}" if endless else portal.tag

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from everview.errors import EverviewError, StatementCancelled
 from everview.serve.postgres import messages as m
-from everview.serve.postgres.execution import RunOutcome, SqlStatement, run
+from everview.serve.postgres.execution import RunOutcome, SqlStatement, run, run_now
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog
 from everview.types import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from everview.database import Database
     from everview.database.catalog import Catalog
     from everview.scalars.expressions import Literal
     from everview.serve.owner import Owner
@@ -61,16 +62,28 @@ class PgContext:
             raise
         except EverviewError:
             raise
-        except Exception as error:
-            log.exception("a statement has failed inside", exc_info=error)
-            raise ClientError("internal error", "XX000", hint="the server's log says more") from None
+        except Exception as error:  # noqa: BLE001, the log has it
+            raise _inside(error) from None
         finally:
             self._task = None
+
+    def _now(self, work: Callable[[Database], T | None]) -> T | None:
+        try:
+            return self.session.now(work)
+        except EverviewError:
+            raise
+        except Exception as error:  # noqa: BLE001, the log has it
+            raise _inside(error) from None
 
     async def answer(self, statement: SqlStatement, values: Sequence[Literal]) -> RunOutcome:
         """Run a statement: on a snapshot if it reads only and its transaction has changed nothing."""
         most = self.owner.limits.rows
-        method = self.session.read if statement.reads and not self.changing else self.session.write
+        reads = statement.reads and not self.changing
+        if reads and not self.owner.closing:
+            done = self._now(lambda db: run_now(db, statement, values, most))
+            if done is not None:
+                return done
+        method = self.session.read if reads else self.session.write
         return await self.wait(
             method(lambda db: run(db, statement, values, self.system_of, most), seconds=self.settings.seconds)
         )
@@ -115,3 +128,9 @@ class PgContext:
     def notice(self, text: str, state: str) -> None:
         """Warn the client."""
         self.wire.put(m.report(b"N", (("S", "WARNING"), ("V", "WARNING"), ("C", state), ("M", text))))
+
+
+def _inside(error: Exception) -> ClientError:
+    """What a client is told of an error that is no user's mistake."""
+    log.exception("a statement has failed inside", exc_info=error)
+    return ClientError("internal error", "XX000", hint="the server's log says more")

@@ -46,6 +46,7 @@ async def copy_out(context: PgContext, command: CopyOut) -> str:
             await context.wire.put_much(lines)
             sent += taken[1]
     finally:
+        await source.release()
         if isinstance(source, SubscribedRows):
             source.close()
     context.wire.put(m.COPY_DONE)

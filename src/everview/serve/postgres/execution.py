@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -18,8 +18,9 @@ from everview.database.answers import Answer
 from everview.database.catalog import Catalog
 from everview.database.core import Core
 from everview.database.frontends import ReadableDatabase
+from everview.database.planned import PlannedQuery
 from everview.database.snapshots import core_of
-from everview.database.statements import run_bound
+from everview.database.statements import planned_query, planned_soon, run_bound, run_planned
 from everview.errors import LimitReached
 from everview.frontends.sql import (
     CreateTable,
@@ -37,7 +38,7 @@ from everview.frontends.sql.bind import bind_parsed
 from everview.frontends.sql.lookups import TableLookup, lookup_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameter_types import parameter_types
-from everview.frontends.sql.parameters import ParameterValues
+from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse_one
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
@@ -81,23 +82,29 @@ class SqlStatement:
     start: int
     piece: str
     dialect: str
+    found: list[bool] = field(default_factory=list[bool], compare=False, repr=False)  # filled by the first lookup
 
-    @property
+    @cached_property
     def word(self) -> str:
         """Its first word, in capitals."""
         return first_word(self.piece)
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Whether it only reads: WITH may stand before a change, which the guard of snapshots would refuse."""
         if self.word == "WITH":
             return re.search(r"\b(insert|update|delete|merge)\b", self.piece, re.IGNORECASE) is None
         return self.word in _READING
 
-    @property
+    @cached_property
     def gives_rows(self) -> bool:
         """Whether it may give rows, so that a description needs to look closer."""
         return self.word in _READING or (self.word in _CHANGING and "returning" in self.piece.lower())
+
+    @cached_property
+    def may_ask_system(self) -> bool:
+        """Whether it may ask the system catalog, so that it has to be looked at."""
+        return self.dialect == "postgresql" and _SYSTEM.search(self.piece) is not None
 
     @property
     def known(self) -> bool:
@@ -114,7 +121,7 @@ class SqlStatement:
         """The statement as a lookup by key; None for all other statements."""
         return lookup_of(self.parsed[0].tree)
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """How many parameters it has: the greatest number of a ``$n``."""
         marks = self.parsed[0].marks
@@ -160,17 +167,16 @@ def _bound(
     core: Core, statement: SqlStatement, values: Sequence[Literal], system_of: SystemOf
 ) -> tuple[Statement, ReadableDatabase]:
     parsed, source = statement.parsed
-    given = ParameterValues(tuple(values), given=True) if values else ParameterValues()
     known: ReadableDatabase = ReadableDatabase(core.catalog, core=core)
     tree = parsed.tree.copy()
-    if statement.dialect == "postgresql" and _SYSTEM.search(statement.piece):
+    if statement.may_ask_system:
         system = system_of(core.catalog)
         asks = asks_system(tree, system.facts, {fold(name) for name in core.catalog.relations})
         if asks:
             known, tree = SystemReadable(core, system), with_system_relations(tree, system.facts)
         tree = with_system_functions(tree, system.facts)
     _require_values(statement, values)
-    return bind_parsed(replace(parsed, tree=tree), source, known, statement.dialect, given), known
+    return bind_parsed(replace(parsed, tree=tree), source, known, statement.dialect, _given(values)), known
 
 
 def _require_values(statement: SqlStatement, values: Sequence[Literal]) -> None:
@@ -229,13 +235,48 @@ def run(
             access.require_open()
             found = _found(core, statement, values)
             if found is not None:
+                statement.found[:] = [True]
                 _require_rows(len(found[1]), most)
                 return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
+            planned = _planned(core, statement, values)
+            if planned is not None:
+                return _outcome(planned.statement, run_planned(core, planned, _given(values)), most)
             bound, known = _bound(core, statement, values, system_of)
             result = run_bound(core, bound, known)
     finally:
         core.files.clear()
     return _of_system(_outcome(bound, result, most), known)
+
+
+def run_now(database: Database, statement: SqlStatement, values: Sequence[Literal], most: int) -> RunOutcome | None:
+    """Run a query that takes microseconds; None if it may take more: see `planned_soon`."""
+    if not statement.known or not statement.reads:
+        return None
+    core = core_of(database)
+    found = _found(core, statement, values) if statement.found else None  # the first may have to load compiled code
+    if found is not None:
+        _require_rows(len(found[1]), most)
+        return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
+    given = _given(values)
+    planned = None if statement.may_ask_system else planned_soon(core, statement.piece, statement.dialect, given)
+    return None if planned is None else _outcome(planned.statement, run_planned(core, planned, given), most)
+
+
+def _given(values: Sequence[Literal]) -> ParameterValues:
+    return ParameterValues(tuple(values), given=True) if values else NOTHING_GIVEN
+
+
+def _planned(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> PlannedQuery | None:
+    """The plan of a query that does not ask the system catalog; see `everview.database.planned`."""
+    if not statement.reads or statement.may_ask_system or statement.word == "EXPLAIN":
+        return None
+    _require_values(statement, values)
+    parsed, source = statement.parsed
+
+    def bind(known: ReadableDatabase, given: ParameterValues) -> Sequence[Statement]:
+        return [bind_parsed(replace(parsed, tree=parsed.tree.copy()), source, known, statement.dialect, given)]
+
+    return planned_query(core, statement.piece, statement.dialect, _given(values), bind)
 
 
 def _found(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> tuple[Schema, pa.Table] | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from everview.codes.rows import python_values
 from everview.errors import StatementCancelled
 from everview.serve.changes import ChangeSubscriber, ViewChange
 from everview.serve.postgres.encode import encode_column
-from everview.serve.postgres.messages import ColumnDescription
+from everview.serve.postgres.messages import ColumnDescription, data_rows
 from everview.serve.postgres.oids import modifier_of, oid_of, size_of
 from everview.types import BIGINT, Field, Schema
 
@@ -47,6 +48,14 @@ class RowSource(Protocol):
         """The next rows as encoded columns, and how many they are; None at the end."""
         ...
 
+    async def messages(self, most: int) -> tuple[bytes, int] | None:
+        """The next rows as messages, and how many they are; None at the end."""
+        ...
+
+    async def release(self) -> None:
+        """Take nothing for now: what the client says is for others again."""
+        ...
+
     @property
     def ended(self) -> bool:
         """Whether no row will come any more, as far as is known."""
@@ -75,6 +84,13 @@ class AnsweredRows:
         ]
         return columns, part.num_rows
 
+    async def messages(self, most: int) -> tuple[bytes, int] | None:
+        taken = await self.take(most)
+        return None if taken is None else (data_rows(*taken), taken[1])
+
+    async def release(self) -> None:
+        """Do nothing: it reads nothing of what the client says."""
+
 
 def with_epoch(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
     """The columns of a subscription: the epoch and the weight before those of the view."""
@@ -85,66 +101,104 @@ def with_epoch(schema: Schema) -> tuple[Schema, tuple[str, ...]]:
 
 
 class SubscribedRows:
-    """The rows of a view and then its changes; ends when the view is dropped, and raises when it is cancelled."""
+    """The rows of a view and then its changes; ends when the view is dropped, and raises when it is cancelled.
+
+    While it waits for a change it watches the wire for the client's leaving, so nobody else may read there until
+    `release`.
+    """
 
     def __init__(
         self, subscriber: ChangeSubscriber, first: ViewChange | None, formats: Sequence[int], wire: Wire
     ) -> None:
         self._subscriber, self._wire = subscriber, wire
-        self._waiting: list[tuple[Any, ...]] = [] if first is None else _rows_of(first)
-        self._formats = formats
-        self._schema: Schema | None = None if first is None else with_epoch(first.schema)[0]
-        self._cancelled = asyncio.Event()
+        self._changes: deque[ViewChange] = deque(() if first is None else (first,))
+        self._at = 0  # rows of the first change that have been taken
+        self._formats = tuple(formats)
+        self._cancelled = False
+        self._gone: asyncio.Task[None] | None = None  # ends when the client has gone
 
     @property
     def ended(self) -> bool:
-        return self._subscriber.over and not self._waiting
+        return self._subscriber.over and not self._changes
 
     def cancel(self) -> None:
         """Let `take` raise, now if it waits."""
-        self._cancelled.set()
+        self._cancelled = True
+        self._subscriber.nudge()
 
     def close(self) -> None:
         """Follow the view no longer."""
         self._subscriber.close()
 
+    async def release(self) -> None:
+        """Watch the wire no longer: its next message is another's to read."""
+        watch, self._gone = self._gone, None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
     async def take(self, most: int) -> tuple[Columns, int] | None:
-        while not self._waiting:
-            if self._cancelled.is_set():
+        piece = await self._piece(most)
+        return None if piece is None else (piece.columns(), piece.rows)
+
+    async def messages(self, most: int) -> tuple[bytes, int] | None:
+        piece = await self._piece(most)
+        return None if piece is None else (piece.messages(), piece.rows)
+
+    async def _piece(self, most: int) -> PieceOfChange | None:
+        """The next rows of one change; None if no more will come."""
+        while not self._changes or not len(self._changes[0]):
+            if self._changes:
+                self._changes.popleft()
+                continue
+            if self._cancelled:
                 raise StatementCancelled("the subscription was cancelled")
-            for change in self._subscriber.take():
-                self._schema = with_epoch(change.schema)[0]
-                self._waiting += _rows_of(change)
-            if self._waiting:
-                break
+            self._changes += self._subscriber.take()
+            if self._changes:
+                continue
             if self._subscriber.over:
                 return None
             await self._wait()
-        count = min(most, PIECE)
-        rows, self._waiting = self._waiting[:count], self._waiting[count:]
-        assert self._schema is not None, "rows come with their schema"
-        formats = formats_of(self._formats, len(self._schema))
-        values = zip(*rows, strict=True)
-        columns = [
-            encode_column(f.type, list(column), bool(format_))
-            for f, column, format_ in zip(self._schema.fields, values, formats, strict=True)
-        ]
-        return columns, len(rows)
+        change, start = self._changes[0], self._at
+        count = min(most, PIECE, len(change) - start)
+        self._at += count
+        if self._at == len(change):
+            self._changes.popleft()
+            self._at = 0
+        return PieceOfChange(change, start, count, self._formats)
 
     async def _wait(self) -> None:
         """Wait for a change, for a request to cancel, or until the client has gone, which raises."""
         await self._wire.flush()
-        waits: tuple[Coroutine[Any, Any, Any], ...] = self._subscriber.wait(), self._cancelled.wait(), self._wire.gone()
-        tasks = [asyncio.create_task(wait) for wait in waits]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for task in done:
-            task.result()
+        if self._gone is None:
+            self._gone = asyncio.create_task(self._wire.gone())
+            self._gone.add_done_callback(lambda _: self._subscriber.nudge())
+        if not self._gone.done() and not self._cancelled:  # which may have come while the wire was flushed
+            await self._subscriber.wait()
+        if self._gone.done():
+            self._gone.result()
 
 
-def _rows_of(change: ViewChange) -> list[tuple[Any, ...]]:
-    return [(change.epoch, weight, *row) for row, weight in change.pairs()]
+class PieceOfChange(NamedTuple):
+    """Some rows of a change, which are encoded once for all that get the same piece."""
+
+    change: ViewChange
+    start: int
+    rows: int
+    formats: tuple[int, ...]
+
+    def columns(self) -> Columns:
+        """The rows as encoded columns: the epoch and the weight before those of the view."""
+        return self.change.once(("columns", *self[1:]), lambda _: self._encoded())
+
+    def messages(self) -> bytes:
+        """The rows as messages."""
+        return self.change.once(("messages", *self[1:]), lambda _: data_rows(self._encoded(), self.rows))
+
+    def _encoded(self) -> Columns:
+        change = self.change
+        schema, _ = with_epoch(change.schema)
+        part = change.pairs()[self.start : self.start + self.rows]
+        rows = [(change.epoch, weight, *row) for row, weight in part]
+        kinds = zip(schema.fields, zip(*rows, strict=True), formats_of(self.formats, len(schema)), strict=True)
+        return [encode_column(f.type, list(column), bool(format_)) for f, column, format_ in kinds]

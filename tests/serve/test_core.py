@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 import time
 
@@ -83,6 +84,34 @@ def test_a_stop_that_a_finaliser_swallows_is_repeated(owner):
         task.result(120)
     assert dropped.is_set()
     assert owner.submit(lambda db: 6 * 7).result(120) == 42
+
+
+def test_a_stop_waits_for_the_end_of_an_import(owner, tmp_path, monkeypatch):
+    module, entered, go = tmp_path / "taking_its_time.py", threading.Event(), threading.Event()
+    module.write_text("import builtins\nbuiltins.taking_its_time()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def wait():
+        entered.set()
+        while not go.wait(0.001):
+            pass
+
+    monkeypatch.setattr("builtins.taking_its_time", wait, raising=False)
+
+    def importing(db):
+        importlib.import_module("taking_its_time")
+        while True:
+            time.sleep(0.001)
+
+    task = owner.submit(importing)
+    assert entered.wait(120)
+    assert task.stop()
+    time.sleep(0.1)
+    assert not task.done()
+    go.set()
+    with pytest.raises(StatementCancelled):
+        task.result(120)
+    importlib.import_module("taking_its_time")  # which waits for nobody
 
 
 def test_a_reader_does_not_wait_for_the_writer(owner):

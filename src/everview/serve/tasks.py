@@ -2,8 +2,9 @@
 
 A task is stopped by an exception that the interpreter raises in its thread. The engine is made for that: whatever is
 cut short is undone or completed by whoever comes next. Compiled code is not interrupted, so a stop takes effect when
-the kernel at hand returns. And the interpreter drops an exception that it happens to raise in a finaliser, so a stop is
-repeated until the work ends.
+the kernel at hand returns. The interpreter drops an exception that it happens to raise in a finaliser, so a stop is
+repeated until the work ends. And it loses the lock of an import that is cut short, for which all later imports of the
+module would wait, so a stop waits for the end of one.
 
 >>> task = ServerTask(lambda: 6 * 7)
 >>> task.run()
@@ -14,6 +15,7 @@ repeated until the work ends.
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -102,6 +104,10 @@ class ServerTask(Future[T], Generic[T]):
         )
 
     def _interrupt(self, thread: int) -> None:
+        """Raise in the thread of the work; if that is importing, leave it to `insist`, which is called soon."""
+        if _is_importing(thread):
+            self._stopped_at = 0.0
+            return
         self._stopped_at = monotonic()
         _raise_in(ctypes.c_ulong(thread), ctypes.py_object(TaskStopped))
 
@@ -124,6 +130,15 @@ class ServerTask(Future[T], Generic[T]):
                 return
             except TaskStopped:
                 continue
+
+
+def _is_importing(thread: int) -> bool:
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _cancelled() -> StatementCancelled:

@@ -133,7 +133,7 @@ class ServerTask(Future[T], Generic[T]):
 
 
 def _is_importing(thread: int) -> bool:
-    frame = sys._current_frames().get(thread)
+    frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

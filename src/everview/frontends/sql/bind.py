@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlglot import exp
 
@@ -196,6 +196,13 @@ def bind_query(text: str, catalog: Readable, dialect: str = "spark") -> st.Selec
     return statements[0]
 
 
+_OF_TRANSACTIONS: Final[dict[type[exp.Expr], Callable[[str], st.Statement]]] = {
+    exp.Transaction: st.Begin,
+    exp.Commit: st.Commit,
+    exp.Rollback: st.Rollback,
+}
+
+
 def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Statement:
     text = parsed.text
     match node:
@@ -215,22 +222,13 @@ def _statement(node: exp.Expr, parsed: Parsed, context: QueryContext) -> st.Stat
             return comment(node, text, context)
         case exp.Use():
             return use(node, text, context)
-        case exp.Pivot():
-            inside = exp.select("*").from_(exp.Subquery(this=node))
-            bound = complete(inside, context)
+        case exp.Pivot() | exp.Query() | exp.Values():
+            whole = exp.select("*").from_(exp.Subquery(this=node)) if isinstance(node, exp.Pivot) else node
+            bound = complete(whole, context)
             return st.Select(text, bound.plan, bound.names, bound.order)
-        case exp.Query() | exp.Values():
-            bound = complete(node, context)
-            return st.Select(text, bound.plan, bound.names, bound.order)
-        case exp.Transaction():
+        case exp.Transaction() | exp.Commit() | exp.Rollback():
             context.only(node)
-            return st.Begin(text)
-        case exp.Commit():
-            context.only(node)
-            return st.Commit(text)
-        case exp.Rollback():
-            context.only(node)
-            return st.Rollback(text)
+            return _OF_TRANSACTIONS[type(node)](text)
         case _:
             at_once = immediate(parsed, context)
             if at_once is not None:

@@ -65,14 +65,25 @@ def _type(mark: exp.Expr, columns: dict[str, Type], schema_of: SchemaOf) -> Type
     while isinstance(parent, (exp.Paren, exp.Neg)):
         node, parent = parent, parent.parent
     match parent:
-        case exp.Cast():
-            return _named_type(parent.to)
         case exp.Limit() | exp.Offset() | exp.Fetch():
             return BIGINT
         case exp.Tuple() if isinstance(parent.parent, exp.Values):
             return _inserted(parent.parent, parent.expressions.index(node), schema_of)
         case exp.Values():
             return _inserted(parent, 0, schema_of)
+        case exp.Alias() if isinstance(parent.parent, exp.Select) and isinstance(parent.parent.parent, exp.Insert):
+            return _inserted(parent.parent, parent.parent.expressions.index(parent), schema_of)
+        case None:
+            return None
+        case _:
+            return _type_inside(node, parent, columns)
+
+
+def _type_inside(node: exp.Expr, parent: exp.Expr, columns: dict[str, Type]) -> Type | None:
+    """The type that an expression asks for in a part of it."""
+    match parent:
+        case exp.Cast():
+            return _named_type(parent.to)
         case exp.Between():
             return _type_of(parent.this, columns)
         case exp.In():
@@ -87,8 +98,6 @@ def _type(mark: exp.Expr, columns: dict[str, Type], schema_of: SchemaOf) -> Type
         case exp.Coalesce() | exp.Nullif() | exp.Greatest() | exp.Least():
             others = list(parent.find_all(exp.Column, exp.Cast))
             return next((t for part in others if (t := _type_of(part, columns)) is not None), None)
-        case exp.Alias() if isinstance(parent.parent, exp.Select) and isinstance(parent.parent.parent, exp.Insert):
-            return _inserted(parent.parent, parent.parent.expressions.index(parent), schema_of)
         case _ if isinstance(parent, _COMPARING):
             return _type_of(parent.expression if node is parent.this else parent.this, columns)
         case _:

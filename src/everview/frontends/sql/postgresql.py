@@ -134,27 +134,22 @@ def _named(column: exp.Expr) -> exp.Expr:
 def _column_name(node: exp.Expr) -> str:
     """The name of a result's column: the name of its function, column or cast."""
     match node:
-        case exp.Paren() | exp.Collate():
+        case exp.Paren() | exp.Collate() | exp.Window() | exp.Filter() | exp.WithinGroup():
             return _column_name(node.this)
         case exp.Cast():
             inner = _column_name(node.this)
             return _type_name(node.to) if inner == "?column?" else inner
         case exp.Column() | exp.Alias():
             return node.output_name
-        case exp.Subquery() | exp.Select():
-            inside = node.unnest() if isinstance(node, exp.Subquery) else node
-            return (
-                inside.expressions[0].output_name or _column_name(inside.expressions[0]) if inside.expressions else ""
-            )
+        case exp.Subquery():
+            return _column_name(node.unnest())
+        case exp.Select():
+            return next((each.output_name or _column_name(each) for each in node.expressions), "")
         case exp.Dot():
-            return (
-                node.expression.name if isinstance(node.expression, exp.Identifier) else _column_name(node.expression)
-            )
-        case exp.Window() | exp.Filter() | exp.WithinGroup():
-            return _column_name(node.this)
-        case exp.Case():
-            return "case"
-        case exp.Exists() | exp.Array():
+            return _column_name(node.expression)
+        case exp.Identifier():
+            return node.name
+        case exp.Case() | exp.Exists() | exp.Array():
             return node.key
         case exp.Boolean():
             return "bool"

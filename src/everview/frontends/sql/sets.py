@@ -59,18 +59,18 @@ def _by_name(
         known = [fold(name) for name in every]
         every += [name for name, lower in zip(side, folded, strict=True) if lower not in known]
         sides.append(folded)
-    for side in sides:
-        if len(set(side)) < len(side):
-            raise context.error("BY NAME of a query with two columns of one name", chain[0], "rename one of them")
+    if any(len(set(side)) < len(side) for side in sides):
+        raise context.error("BY NAME of a query with two columns of one name", chain[0], "rename one of them")
+    return tuple(every), [_aligned(plan, side, every) for side, plan in zip(sides, plans, strict=True)]
+
+
+def _aligned(plan: Plan, side: list[str], every: list[str]) -> Plan:
+    """A side with all columns, in the order of all sides; its own are given by their folded names."""
     wanted = [fold(name) for name in every]
-    aligned = list[Plan]()
-    for side, plan in zip(sides, plans, strict=True):
-        if len(side) != len(plan.schema):  # by place, with another number of columns: refused where types are met
-            aligned.append(plan)
-            continue
-        columns = tuple(plan.column(side.index(name)) if name in side else NULL for name in wanted)
-        aligned.append(plan if side == wanted else Project(plan, columns, unique(every)))
-    return tuple(every), aligned
+    if side == wanted or len(side) != len(plan.schema):  # by place, with too few: refused where types are met
+        return plan
+    columns = tuple(plan.column(side.index(name)) if name in side else NULL for name in wanted)
+    return Project(plan, columns, unique(every))
 
 
 def trimmed(bound: Bound) -> Plan:

@@ -83,12 +83,16 @@ _UNITS = {
 }  # fmt: skip
 
 _NEAR: Final = {
-    D.UUID: "STRING",
-    D.ENUM: "STRING, with CHECK (x IN ('a', 'b'))",
-    D.JSON: "VARIANT, or STRING with get_json_object",
-    D.JSONB: "VARIANT, or STRING with get_json_object",
-    D.MONEY: "DECIMAL(19, 4)",
+    D.UUID: "write STRING",
+    D.ENUM: "write STRING, with CHECK (x IN ('a', 'b'))",
+    D.JSON: "write VARIANT, or STRING with get_json_object",
+    D.JSONB: "write VARIANT, or STRING with get_json_object",
+    D.MONEY: "write DECIMAL(19, 4)",
 }  # types of other databases, and what holds their values here
+_KNOWN: Final = (
+    "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, STRUCT, MAP "
+    "and VARIANT"
+)
 
 
 def type_of(node: exp.Expr, context: QueryContext) -> Type:
@@ -115,14 +119,8 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
             raise context.unsupported(f"TIME({inner[0].name}) inside of a type", node, hint)
         return TIME
     if simple is None or (inner and kind not in _LENGTHS):
-        known = (
-            "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
-            "STRUCT, MAP and VARIANT"
-        )
         name = kind.value if isinstance(kind, D) and not inner else node.sql()[:60]
-        near = _NEAR.get(kind)
-        hint = f"there are {known}" if near is None else f"write {near}"
-        raise context.unsupported(f"the type {name}", node, hint)
+        raise context.unsupported(f"the type {name}", node, _NEAR.get(kind, f"there are {_KNOWN}"))
     return simple
 
 

@@ -7,6 +7,7 @@ NULLS is written.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 from sqlglot import exp
 
@@ -73,14 +74,7 @@ def _rows(
     context: QueryContext,
 ) -> Bound:
     known = {fold(v.name): v.expression for v in rows.scope.star()}
-    for item in items:
-        if len(item.names) != len(values):
-            counts = f"{len(values)} values and {len(item.names)} columns"
-            raise context.error(f"UNPIVOT into {counts}", node, "list as many columns as values")
-    missing = next((column for item in items for column in item.names if fold(column) not in known), None)
-    if missing is not None:
-        raise unknown_name("column", missing, [v.name for v in rows.scope.star()])
-    used = {fold(column) for item in items for column in item.names}
+    used = _used(values, items, rows, node, context)
     rest = [(v.name, v.expression) for v in rows.scope.star() if fold(v.name) not in used]
     columns = [[known[fold(item.names[place])] for item in items] for place in range(len(values))]
     kinds = [_common(column, values[place], node, context) for place, column in enumerate(columns)]
@@ -102,6 +96,23 @@ def _rows(
         return Bound(plan, names)
     present = [call("is_not_null", plan.column(len(rest) + 1 + place)) for place in range(len(values))]
     return Bound(Filter(plan, present[0] if len(present) == 1 else call("or", *present)), names)
+
+
+def _used(
+    values: list[str], items: list[UnpivotedColumns], rows: NamedRows, node: exp.Expr, context: QueryContext
+) -> set[str]:
+    """The columns that become rows, folded; each item names as many as there are values, and all are there."""
+    there = [v.name for v in rows.scope.star()]
+    known = {fold(name) for name in there}
+    for item in items:
+        if len(item.names) != len(values):
+            counts = f"{len(values)} values and {len(item.names)} columns"
+            raise context.error(f"UNPIVOT into {counts}", node, "list as many columns as values")
+    columns = list(chain.from_iterable(item.names for item in items))
+    missing = next((column for column in columns if fold(column) not in known), None)
+    if missing is not None:
+        raise unknown_name("column", missing, there)
+    return set(map(fold, columns))
 
 
 def _common(column: list[Expression], value: str, node: exp.Expr, context: QueryContext) -> Type:

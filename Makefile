@@ -6,9 +6,14 @@ INSTALLED := .venv/.installed
 RUNNABLE := .venv/.runnable
 COMPILED := .venv/.compiled
 COMMON := .venv/.compiled-common
+CLASSES := .venv/spark-classes.jsa
 PEERS := .venv-bench/.installed
 PAGES := $(wildcard README.md docs)
 PYTEST := $(BIN)/python -m pytest
+
+# Some machines tell Python to keep no byte code. Then each of the hundreds of processes that tests start compiles all
+# modules that it imports, which takes longer than the rest of its start.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup cargo java postgres chromium connectors dbt run test fast check bench bench-native docs site conformance torture mutants
@@ -18,7 +23,7 @@ help:  ## list these commands
 
 # What does not need each other is done at the same time.
 setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka, Delta Lake, Iceberg and dbt
-	@$(MAKE) --no-print-directory --jobs $(COMPILED) postgres chromium connectors dbt
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(CLASSES) postgres chromium connectors dbt
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -101,6 +106,11 @@ $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
 	@echo "Compiling the kernels: a minute or two, once."
 	@$(BIN)/python -m everview.kernels
 	@touch $@ $(COMMON)
+
+# Once now, or once a Java machine later: tests start dozens of them.
+$(CLASSES): $(INSTALLED) scripts/spark_classes.py | java
+	@echo "Archiving the classes of Spark that tests load, once."
+	@$(BIN)/python scripts/spark_classes.py $@
 
 # The demo needs a third of the kernels, and whoever runs it first has waited long enough.
 $(COMMON): $(RUNNABLE) $(wildcard src/everview/kernels/*.py)

@@ -7,6 +7,7 @@
 set -u
 cd "$(dirname "$0")/.."
 export HYPOTHESIS_PROFILE=ci
+export PYTHONDONTWRITEBYTECODE= # see the Makefile
 pytest=(.venv/bin/python -m pytest -q)
 
 # Pages that start a session of their own need a process of their own.

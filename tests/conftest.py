@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from hypothesis import Phase, settings
 
-from standalone import JAVA
+from standalone import JAVA, SPARK_JAVA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 # Of every Java that PySpark starts, in processes that tests start, too.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA)
+os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_JAVA)
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", JAVA)
 
 # The first call of a kernel may compile it, so no example has a deadline.
@@ -138,12 +138,14 @@ def _start_spark(scratch: Path) -> SparkSession:
 
     from broker import connectors
 
+    os.environ["SPARK_DIST_CLASSPATH"] = (
+        f"{connectors('kafka')}:{connectors('databases')}"  # behind Spark's own jars, whose archive fits then
+    )
     session = (
         SparkSession.builder.master("local[2]")
         .appName("everview-tests")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.extraClassPath", f"{connectors('kafka')}:{connectors('databases')}")
         .config("spark.driver.memory", "1g")
         .config("spark.local.dir", str(scratch / "local"))
         .config("spark.python.worker.reuse", "true")
@@ -154,6 +156,7 @@ def _start_spark(scratch: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
+    del os.environ["SPARK_DIST_CLASSPATH"]  # programs that tests start have none of it
     _do_not_miss_the_broker(session)
     return session
 

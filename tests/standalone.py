@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 SOURCES = Path(__file__).parents[1] / "src"
 PATIENCE = 300.0  # seconds until a process must have said that it is there
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes of minutes: compile quickly, not well
+CLASSES = Path(sys.prefix) / "spark-classes.jsa"  # of scripts/spark_classes.py; Java passes it over if it does not fit
+SPARK_JAVA = f"{JAVA} -Xlog:disable -XX:SharedArchiveFile={CLASSES}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def driver(master: str, scratch: Path, environment: Mapping[str, str] | None = N
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": SPARK_JAVA,
         "spark.executor.cores": "1",
         "spark.cores.max": "2",
         "spark.executorEnv.PYTHONPATH": str(SOURCES),
@@ -99,7 +101,7 @@ def _started(processes: ExitStack, log: Path, name: str, *arguments: str) -> sub
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": JAVA,
+        "SPARK_DAEMON_JAVA_OPTS": SPARK_JAVA,
         "PYSPARK_PYTHON": sys.executable,
     }
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]

@@ -7,7 +7,7 @@ from decimal import Decimal as Number
 from typing import Any
 
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 
 from everview.circuit import Circuit
 from everview.errors import WeightOverflow
@@ -36,7 +36,6 @@ def test_every_tick_leaves_what_the_oracle_says(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(case=aggregated_cases(max_ticks=8))
 def test_every_tick_of_a_longer_life_leaves_what_the_oracle_says(case: Case) -> None:
     checked(case)

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.circuit import incrementalize, lifted
@@ -26,7 +26,6 @@ def test_every_tick_leaves_what_the_oracle_says(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
 @given(case=cases(max_steps=12, max_ticks=10))
 def test_every_tick_of_a_longer_life_leaves_what_the_oracle_says(case: Case) -> None:
     check(case)

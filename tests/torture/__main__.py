@@ -29,6 +29,7 @@ TRIALS = {
     "wire": 1,
     "random_sql": 4,
     "random_frames": 2,
+    "properties": 2,
 }
 LATE = 300  # seconds after its time in which a trial must come to its end
 

@@ -138,7 +138,7 @@ def test_views_are_what_brute_force_says(query: str, stream: list[Any]) -> None:
 
 @pytest.mark.slow
 @given(queries(), ticks)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_many_views_are_what_brute_force_says(query: str, stream: list[Any]) -> None:
     check(query, stream)
 

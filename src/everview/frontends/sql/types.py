@@ -90,8 +90,8 @@ _NEAR: Final = {
     D.MONEY: "write DECIMAL(19, 4)",
 }  # types of other databases, and what holds their values here
 _KNOWN: Final = (
-    "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, STRUCT, MAP "
-    "and VARIANT"
+    "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
+    "STRUCT, MAP and VARIANT"
 )
 
 

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from everview.scalars.coercion import bits
 from everview.scalars.functions.kernel import Checked, Failed, Kind, Value, each, from_numbers, nulls, numbers
 from everview.scalars.functions.moments import DAY, days_of, in_years
-from everview.scalars.functions.zones import instants_in, zone_of
 from everview.types import (
     BINARY,
     DOUBLE,
@@ -293,6 +292,8 @@ def _parsed(value: Value) -> tuple[Any, Value, Any]:
 
 
 def _in_zones(local: Any, zones: Value) -> tuple[Any, Any]:
+    from everview.scalars.functions.zones import instants_in, zone_of
+
     coded = zones.dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     utc, known = local.copy(), np.ones(len(local), bool)

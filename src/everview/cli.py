@@ -324,6 +324,9 @@ def serve(
     log: Annotated[
         str, typer.Option(help="The form of the log: text or json, which has a line for each tick.")
     ] = "text",
+    memory: Annotated[
+        float | None, typer.Option(min=0.5, help="Gibibytes that it may take; three quarters of the machine's.")
+    ] = None,
 ) -> None:
     """Serve a database by HTTP and to PostgreSQL's clients, on loopback unless told otherwise, until it is stopped.
 
@@ -332,12 +335,16 @@ def serve(
 
     def work() -> None:
         from everview.serve.command import ServeOptions, serve
+        from everview.serve.limits import ServeLimits
         from everview.serve.sockets import tls_files
         from everview.serve.targets import served
 
         more = tuple(allow_host or ()), tuple(allow_origin or ())
         tls = tls_files(tls_cert, tls_key)
-        options = ServeOptions(served(target), host, port, pg_port, read_only, state, tokens, anyone, *more, log, tls)
+        limits = ServeLimits() if memory is None else ServeLimits(memory_bytes=int(memory * (1 << 30)))
+        options = ServeOptions(
+            *(served(target), host, port, pg_port, read_only, state, tokens, anyone, *more, log, tls, limits)
+        )
         serve(options, stop, lambda line: print(line, flush=True))
 
     with stoppable() as stop:

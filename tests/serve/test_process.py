@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing, contextmanager
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -163,3 +164,19 @@ def test_tokens_by_the_command(tmp_path):
     assert json.loads(run(app, ["token", "ls", str(tmp_path), "--json"]).output) == [{"name": "ada", "role": "write"}]
     assert run(app, ["token", "rm", str(tmp_path), "ada"]).exit_code == 0
     assert run(app, ["token", "ls", str(tmp_path)]).output.strip() == ""
+
+
+def test_a_statement_that_needs_too_much_memory_is_refused(tmp_path):
+    script = tmp_path / "large.sql"
+    script.write_text("CREATE TABLE t (x BIGINT); INSERT INTO t SELECT id FROM range(30000);")
+    with server_process(script, "--port", 0, "--memory", 1.5) as (process, port, pg_port):
+        client, crossed = Client(port), "SELECT max(a.x * b.x) FROM t a CROSS JOIN t b"
+        status, answer = client("POST", "/v1/query", {"sql": crossed})
+        assert (status, answer["error"]["kind"]) == (429, "LimitReached"), answer
+        assert "--memory" in answer["error"]["hint"]
+        with psycopg.connect(f"host=127.0.0.1 port={pg_port} user=ada", autocommit=True) as connection:
+            with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="more memory"):
+                connection.execute(crossed)
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (30_000,)
+        assert client.sql("INSERT INTO t VALUES (1)") == 1
+        assert process.poll() is None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from chromium import chromium
 from everview.cli import app
 from everview.observe import TickReport
 from everview.spark import Pipeline
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark]
 
+SHOTS = Path(__file__).parents[2] / "build" / "explorer"
 ORDER = "id BIGINT, customer STRING, amount BIGINT"
 # Spark cannot be imported there.
 SERVE = "import sys; sys.modules['pyspark'] = None; from everview.cli import app; app(sys.argv[1:])"
@@ -41,8 +43,30 @@ def test_a_server_follows_a_pipeline(spark: SparkSession, tmp_path: Path) -> Non
                 port = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
                 assert port is not None
                 followed(p, spark, int(port[1]))
+                explored(p, spark, int(port[1]))
             finally:
                 process.kill()
+
+
+def explored(p: Pipeline, spark: SparkSession, port: int) -> None:
+    """The explorer, in a real browser: circuit, epochs with their placement, rows that follow, and SQL."""
+    with chromium() as browser:
+        tab = browser.tab(f"http://127.0.0.1:{port}/")
+        tab.until(
+            "document.querySelector('[data-box=\"v:totals\"]') && document.querySelector('[data-box=\"t:orders\"]')"
+        )
+        tab.evaluate("location.hash = '#/ticks'")
+        tab.until("document.querySelectorAll('.tick').length >= 3")
+        tab.until("document.querySelector('main').textContent.includes('driver')")
+        tab.click('[data-relation="totals"]')
+        tab.until("[...document.querySelectorAll('td')].some((cell) => cell.textContent === 'Cy')")
+        p.refresh(orders=spark.createDataFrame([(5, "Dot", 3)], ORDER))
+        tab.until("[...document.querySelectorAll('td')].some((cell) => cell.textContent === 'Dot')")
+        tab.press("j")
+        tab.press("Enter")
+        tab.until("document.querySelector('.tree')")
+        tab.screenshot(SHOTS / "pipeline.png")
+        assert tab.complaints == []
 
 
 def followed(p: Pipeline, spark: SparkSession, port: int) -> None:

@@ -17,7 +17,7 @@ from everview.observe import TickLogs, TickObserver, TickSpans, several
 from everview.serve.explorer import Explorer
 from everview.serve.http.door import HttpDoor
 from everview.serve.http.server import HttpServer
-from everview.serve.limits import ServeLimits
+from everview.serve.limits import ServeLimits, keep_within
 from everview.serve.mirrors import PipelineMirror, is_pipeline
 from everview.serve.owner import Owner
 from everview.serve.postgres.server import PgServer
@@ -64,6 +64,7 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
     tokens = options.token_file
     anyone = _anyone(options, tokens)
     _logged(options.log)
+    keep_within(options.limits.memory_bytes)
     owner = opened(options)
     with Serving(owner, doors_of(options, owner, tokens, anyone)) as serving:
         for door in serving.doors:

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import os
+import resource
+from dataclasses import dataclass, field, fields
 
 from everview.errors import EverviewError
+
+
+def _most_of_memory() -> int:
+    """Three quarters of the machine's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
+
+
+def keep_within(memory_bytes: int) -> None:
+    """Let this process take no more memory than that: who asks for more gets an error, and the process goes on."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +37,10 @@ class ServeLimits:
     kept_changes: int = 10_000  # of a view, for subscribers that come back
     kept_rows: int = 1_000_000  # in those
     keys: int = 100_000  # idempotency keys that are remembered
+    memory_bytes: int = field(default_factory=_most_of_memory)  # of the server's process; see `keep_within`
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for limit in fields(self):
+            value = getattr(self, limit.name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-                raise EverviewError(f"the limit {field.name} is {value!r}", hint="give a positive number")
+                raise EverviewError(f"the limit {limit.name} is {value!r}", hint="give a positive number")

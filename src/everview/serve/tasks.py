@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
-from everview.errors import EverviewError, StatementCancelled, StatementTimeout
+from everview.errors import EverviewError, LimitReached, StatementCancelled, StatementTimeout
 
 T = TypeVar("T")
 LOOK: Final = 0.02  # seconds between two looks for tasks whose time is over
@@ -57,6 +57,8 @@ class ServerTask(Future[T], Generic[T]):
             try:
                 self._begin()
                 done.append(self._work())
+            except MemoryError:
+                failure = _too_large()
             except Exception as error:  # noqa: BLE001, whoever waits is told
                 failure = error
             self._end()
@@ -139,6 +141,13 @@ def _is_importing(thread: int) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _too_large() -> LimitReached:
+    return LimitReached(
+        "the statement needs more memory than the server may take",
+        hint="ask for less; everview serve --memory allows it more",
+    )
 
 
 def _cancelled() -> StatementCancelled:

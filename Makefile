@@ -110,7 +110,7 @@ $(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
 # Once now, or once a Java machine later: tests start dozens of them.
 $(CLASSES): $(INSTALLED) scripts/spark_classes.py | java
 	@echo "Archiving the classes of Spark that tests load, once."
-	@$(BIN)/python scripts/spark_classes.py $@
+	@$(BIN)/python scripts/spark_classes.py $@ 2>$@.log || { cat $@.log >&2; exit 1; }
 
 # The demo needs a third of the kernels, and whoever runs it first has waited long enough.
 $(COMMON): $(RUNNABLE) $(wildcard src/everview/kernels/*.py)

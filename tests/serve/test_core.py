@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import subprocess
+import sys
 import threading
 import time
 
@@ -84,6 +86,28 @@ def test_a_stop_that_a_finaliser_swallows_is_repeated(owner):
         task.result(120)
     assert dropped.is_set()
     assert owner.submit(lambda db: 6 * 7).result(120) == 42
+
+
+TRACED = """
+import sys
+from everview.serve.tasks import ServerTask
+
+def stopping_itself():
+    task.stop()  # to be raised when this has returned, or in the end
+    return 42
+
+for work in (lambda: 42, stopping_itself):
+    task = ServerTask(work)
+    task.run()
+    sys.settrace(lambda frame, event, arg: None)
+    (lambda: None)()
+    sys.settrace(None)
+"""
+
+
+def test_a_task_leaves_nothing_behind_that_the_interpreter_looks_for():
+    """It would trace a function without end, as debuggers do, that is called with such a mark."""
+    subprocess.run([sys.executable, "-c", TRACED], check=True, timeout=120)
 
 
 def test_a_stop_waits_for_the_end_of_an_import(owner, tmp_path, monkeypatch):

@@ -45,6 +45,7 @@ class ServerTask(Future[T], Generic[T]):
         self._thread: int | None = None  # in which the work runs
         self._reason: EverviewError | None = None
         self._stopped_at = 0.0
+        self._raised = False  # whether an exception has been raised in its thread, which may not have noticed yet
         self.ends_at: float | None = None  # when it has taken too long, once it runs
 
     def run(self, settle: Callable[[], None] | None = None) -> None:
@@ -110,7 +111,7 @@ class ServerTask(Future[T], Generic[T]):
         if _is_importing(thread):
             self._stopped_at = 0.0
             return
-        self._stopped_at = monotonic()
+        self._stopped_at, self._raised = monotonic(), True
         _raise_in(ctypes.c_ulong(thread), ctypes.py_object(TaskStopped))
 
     def _begin(self) -> None:
@@ -122,13 +123,20 @@ class ServerTask(Future[T], Generic[T]):
                 self.ends_at = monotonic() + self._seconds
 
     def _end(self) -> None:
-        """Let nothing interrupt this thread any more; an interruption under way ends here."""
+        """Let nothing interrupt this thread any more; an interruption under way ends here.
+
+        One that has not been raised yet is raised here. To take it back would leave a mark in the interpreter, which
+        looks for it at every call of a function from then on, in all threads.
+        """
         while True:
             try:
                 with self._guard:
-                    if self._thread is not None:
-                        _raise_in(ctypes.c_ulong(self._thread), None)  # what has not been raised yet
                     self._thread = self.ends_at = None
+                if self._raised:
+                    self._raised = False
+                    _raise_in(ctypes.c_ulong(threading.get_ident()), ctypes.py_object(TaskStopped))
+                    while True:  # at the end of a round the interpreter raises it
+                        pass
                 return
             except TaskStopped:
                 continue

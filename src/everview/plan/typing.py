@@ -105,6 +105,15 @@ def _check_arity(name: str, signature: FunctionSignature, count: int) -> None:
     raise WrongArity(f"{name} takes {takes} arguments, and was given {count}", hint=f"write {name} with {takes}")
 
 
+def item(array: Expression, index: Expression) -> Expression:
+    """``array[index]`` of Spark's: the first is at 0, and an index below that is an error as one beyond the end is."""
+    known, zero = index.value if isinstance(index, Literal) else None, literal(0)
+    if isinstance(known, int):
+        return call("element_at", array, literal(max(known + 1, 0)))
+    place = call("add", index, literal(1))
+    return call("element_at", array, call("if", call("less", place, zero), zero, place))
+
+
 def literal(value: Any, type_: Type | None = None) -> Literal:
     """A literal of a Python value; by default of the type that SQL gives it.
 

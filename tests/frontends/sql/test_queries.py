@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import everview as ev
 from everview.circuit import Circuit
 from everview.frontends.sql import CreateTable, CreateView, Tables, bind
 from everview.lowering.lower import lower
@@ -210,3 +211,31 @@ def _repeated(rows: ZSet) -> Iterator[tuple[Any, ...]]:
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_view_is_what_duckdb_says(text: str, disagreements: dict[str, str]) -> None:
     assert disagreements.get(text) is None
+
+
+@pytest.mark.parametrize("index", ["i", "i + 1", "i - 4", "2", "0", "-1", "9", "length('ab')", "CAST(i AS BIGINT)"])
+def test_elements_of_arrays_are_counted_as_the_dialect_does(index: str) -> None:
+    rows = [(i, None if i == 7 else [10, 20, 30]) for i in (None, -4, -3, -1, 0, 1, 2, 3, 4, 7)]
+    db, duck = ev.connect(), duckdb.connect()
+    db.sql("CREATE TABLE t (i INT, a ARRAY<INT>)")
+    duck.execute("CREATE TABLE t (i INT, a INT[])")
+    db.apply({"t": [(row, 1) for row in rows]})
+    duck.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    query = f"SELECT i, a[{index}] AS v FROM t"
+    expected = dict(duck.execute(query).fetchall())
+    assert dict(db.sql(query, dialect="duckdb")) == expected
+    at = dict(duck.execute(f"SELECT i, {index} FROM t").fetchall())
+    never_from_the_end = {i: None if at[i] is None or at[i] < 1 else value for i, value in expected.items()}
+    assert dict(db.sql(query, dialect="postgres")) == never_from_the_end
+
+
+def test_elements_of_arrays_are_counted_from_zero_in_sparks_dialect() -> None:
+    db = ev.connect()
+    assert [db.sql(f"SELECT array(10, 20)[{i}] AS v").rows() for i in ("0", "1", "NULL")] == [
+        [(10,)],
+        [(20,)],
+        [(None,)],
+    ]
+    for index in ("-1", "-2", "2", "x", "x - 1"):
+        with pytest.raises(ev.EverviewError, match="outside the array"):
+            db.sql(f"SELECT array(10, 20)[{index}] AS v FROM VALUES (-1) AS t(x)").rows()

@@ -9,7 +9,7 @@ from everview.frontends.catalyst.tree import CatalystNode
 from everview.frontends.catalyst.types import alike, type_of_json
 from everview.frontends.sql.expressions import all_of
 from everview.frontends.sql.timespans import whole_units
-from everview.plan.typing import call, cast, castable, coerced, interval, literal
+from everview.plan.typing import call, cast, castable, coerced, interval, item, literal
 from everview.scalars.expressions import (
     Call,
     Column,
@@ -218,9 +218,7 @@ def _item(node: CatalystNode, reader: ExpressionReader) -> Expression:
     array, index = reader.all(node.children)
     if not node.fields.get("failOnError"):
         return call("get", array, index)
-    known = index.value if isinstance(index, Literal) else None
-    place = literal(known + 1) if isinstance(known, int) else call("add", index, literal(1))
-    return call("element_at", array, place)
+    return item(array, index)
 
 
 @reads("ElementAt")

@@ -9,7 +9,7 @@ from sqlglot import exp
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.subqueries import array_of
 from everview.later import Later
-from everview.plan.typing import call, literal
+from everview.plan.typing import call, item, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.types import MapType
 
@@ -74,7 +74,10 @@ def _array(node: exp.Array, site: Site) -> Expression:
 
 @handles(exp.Bracket, args="this expressions offset safe")
 def _element(node: exp.Bracket, site: Site) -> Expression:
-    """``a[0]`` is the first; sqlglot has counted so for every dialect."""
+    """``a[0]`` is the first of Spark's dialect, ``a[1]`` of the others, where there is nothing at 0.
+
+    In the others sqlglot has counted from 0 where it knew that the index is a number; see `_counts_from_one`.
+    """
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
         raise site.context.unsupported("a slice of an array", node)
     index = expression(node.expressions[0], site)
@@ -83,11 +86,20 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
         return call("element_at", value, _key(index, node))
     if isinstance(index, Literal) and isinstance(index.value, str):
         return call("get_field", value, index)
-    one = literal(1)
-    known = index.value if isinstance(index, Literal) else None
-    place = literal(known + 1) if isinstance(known, int) else call("add", index, one)
-    name = "element_at" if site.context.dialect == "spark" else "try_element_at"
-    return call(name, value, place)
+    if site.context.dialect == "spark":
+        return item(value, index)
+    known, zero = index.value if isinstance(index, Literal) else None, literal(0)
+    if isinstance(known, int):
+        place: Expression = literal(known + 1)
+    else:
+        place = index if _counts_from_one(node.expressions[0]) else call("add", index, literal(1))
+    there = "greater" if site.context.dialect == "postgres" else "not_equal"  # PostgreSQL does not count from the end
+    return call("try_element_at", value, call("if", call(there, place, zero), place, Literal(None, place.type)))
+
+
+def _counts_from_one(index: exp.Expr) -> bool:
+    """Whether sqlglot has left an index as it is written, in a dialect whose first place is 1."""
+    return index.type is not None and index.type.this == exp.DType.UNKNOWN
 
 
 def _key(index: Expression, node: exp.Bracket) -> Expression:

@@ -7,6 +7,7 @@ parameters elsewhere, or with anything that depends on more than the definitions
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ MOST_PLANS: Final = 500  # that a catalog keeps
 LONGEST_TEXT: Final = 20_000  # characters of a text that is kept
 COMPARISONS: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 LIGHT: Final = (Scan, Filter, Project, Aggregate, Top)
+_TRAVELS: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)  # which epoch that is depends on when it is asked
 PlanKey = tuple[object, ...]
 
 
@@ -95,7 +97,7 @@ class QueryPlans:
 
 def plan_key(text: str, dialect: str, given: ParameterValues) -> PlanKey | None:
     """What a plan is kept by: the text, and the kinds of its parameters; None if it is not to be kept."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > LONGEST_TEXT or _TRAVELS.search(text):
         return None
     kinds: list[object] = []
     for name, value in given.by_name.items():
@@ -130,7 +132,7 @@ def _planned(
     open_ = cast("Mapping[str, Literal]", variables)
     try:
         (statement,) = bind(replace(ParameterValues.by_names(open_), given=given.given))
-    except (EverviewError, AttributeError, TypeError, ValueError):  # where the binder wants to know a value
+    except (EverviewError, AttributeError, LookupError, TypeError, ValueError):  # where the binder asks for a value
         return None
     if not isinstance(statement, Select) or not _is_fixed(statement.plan, catalog, len(names)):
         return None

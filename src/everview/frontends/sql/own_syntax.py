@@ -11,7 +11,7 @@ from everview.frontends.sql.subqueries import array_of
 from everview.later import Later
 from everview.plan.typing import call, item, literal
 from everview.scalars.expressions import Expression, Literal
-from everview.types import MapType
+from everview.types import INTEGER, MapType
 
 if TYPE_CHECKING:
     from everview.frontends.sql.date_parts import part
@@ -88,13 +88,13 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
         return call("get_field", value, index)
     if site.context.dialect == "spark":
         return item(value, index)
-    known, zero = index.value if isinstance(index, Literal) else None, literal(0)
-    if isinstance(known, int):
-        place: Expression = literal(known + 1)
-    else:
-        place = index if _counts_from_one(node.expressions[0]) else call("add", index, literal(1))
-    there = "greater" if site.context.dialect == "postgres" else "not_equal"  # PostgreSQL does not count from the end
-    return call("try_element_at", value, call("if", call(there, place, zero), place, Literal(None, place.type)))
+    from_the_end = site.context.dialect != "postgres"
+    if isinstance(index, Literal) and isinstance(index.value, int):
+        at = index.value + 1
+        return call("try_element_at", value, literal(at) if at > 0 or (at and from_the_end) else Literal(None, INTEGER))
+    place = index if _counts_from_one(node.expressions[0]) else call("add", index, literal(1))
+    there = call("not_equal" if from_the_end else "greater", place, literal(0))
+    return call("try_element_at", value, call("if", there, place, Literal(None, place.type)))
 
 
 def _counts_from_one(index: exp.Expr) -> bool:

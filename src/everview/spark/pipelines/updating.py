@@ -10,7 +10,9 @@ import tempfile
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from everview.blocks import Closing
@@ -225,8 +227,15 @@ def _later(spark: SparkSession) -> Callable[[str], DataFrame]:
     return ask
 
 
+class _Uncached(SourceFileLoader):
+    """Runs a file as it is now: kept byte code takes one that was written twice in a second for the same."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _run(path: Path, spark: SparkSession) -> None:
-    found = importlib.util.spec_from_file_location(path.stem, str(path))
+    found = importlib.util.spec_from_file_location(path.stem, str(path), loader=_Uncached(path.stem, str(path)))
     assert found is not None and found.loader is not None, "a file that ends in .py is a module"
     module = importlib.util.module_from_spec(found)
     module.__dict__["spark"] = spark

@@ -156,3 +156,12 @@ def test_rows_of_a_statement() -> None:
     assert sorted(db.sql("SELECT * FROM one"), key=repr) == sorted(db.sql("SELECT * FROM other"), key=repr)
     with pytest.raises(ev.EverviewError, match='column "i" of one'):
         db.sql("INSERT INTO one (i) VALUES ('seven')")
+
+
+def test_a_plan_is_kept_for_the_schema_that_is_in_use() -> None:
+    db = ev.connect()
+    db.sql("CREATE SCHEMA b; CREATE TABLE t (x INT); CREATE TABLE b.t (x INT)")
+    db.sql("INSERT INTO t VALUES (1); INSERT INTO b.t VALUES (2)")
+    for schema, value in (("default", 1), ("b", 2), ("default", 1)):
+        db.sql(f"USE {schema}")
+        assert [list(db.sql("SELECT x FROM t")) for _ in range(3)] == [[(value,)]] * 3

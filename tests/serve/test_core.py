@@ -336,3 +336,16 @@ def test_the_schema_in_use_is_that_of_one_session(owner: Owner) -> None:
     assert run(two, "SELECT current_schema()") == [("default",)]
     assert run(one, "SELECT current_schema()") == [("sales",)]
     run(ClientSession(owner, Role.READ), "USE sales")
+
+
+def test_what_a_session_uses_is_its_own(owner):
+    first, second = ClientSession(owner), ClientSession(owner)
+    run(first, "CREATE SCHEMA b; CREATE TABLE b.t (k BIGINT PRIMARY KEY, v STRING); INSERT INTO b.t VALUES (7, 'b')")
+    run(first, "INSERT INTO t VALUES (1, 'a')")
+    run(first, "USE b")
+    for _ in range(3):  # from the second time on by the plan that is kept
+        assert list(run(first, "SELECT k FROM t")) == [(7,)]
+        assert list(run(second, "SELECT k FROM t")) == [(1,)]
+        assert first.answered_now("SELECT k FROM t") in (None, [(7,)])
+        assert second.answered_now("SELECT k FROM t") in (None, [(1,)])
+    assert list(owner.read(lambda db: db.sql("SELECT k FROM t")).result(120)) == [(1,)]

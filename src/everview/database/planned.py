@@ -95,8 +95,8 @@ class QueryPlans:
         return planned
 
 
-def plan_key(text: str, dialect: str, given: ParameterValues) -> PlanKey | None:
-    """What a plan is kept by: the text, and the kinds of its parameters; None if it is not to be kept."""
+def plan_key(text: str, dialect: str, schema: str, given: ParameterValues) -> PlanKey | None:
+    """What a plan is kept by: the text, the schema in use, the kinds of parameters; None if it is not to be kept."""
     if len(text) > LONGEST_TEXT or _TRAVELS.search(text):
         return None
     kinds: list[object] = []
@@ -104,7 +104,7 @@ def plan_key(text: str, dialect: str, given: ParameterValues) -> PlanKey | None:
         if value.value is None or not _is_variable(value.type):
             return None
         kinds += name, value.type
-    return text, dialect, *kinds
+    return text, dialect, schema, *kinds
 
 
 def _is_variable(type_: Type) -> bool:

@@ -123,7 +123,7 @@ def planned_query(
     bound: Callable[[ReadableDatabase, ParameterValues], Sequence[Statement]],
 ) -> PlannedQuery | None:
     """The plan of a query's text, for these parameters or others; None if the text is to be bound each time."""
-    key, catalog = plan_key(text, dialect, given), database.catalog
+    key, catalog = plan_key(text, dialect, database.schema, given), database.catalog
     if key is None:
         return None
 
@@ -138,7 +138,7 @@ def planned_query(
 
 def planned_soon(database: Core, text: str, dialect: str, given: ParameterValues) -> PlannedQuery | None:
     """The plan of a query that takes microseconds: one that is kept, and reads few rows once; see `SOON`."""
-    key = plan_key(text, dialect, given)
+    key = plan_key(text, dialect, database.schema, given)
     planned = None if key is None else database.catalog.query_plans.known(key)
     if planned is None or not planned.light or sum(map(database.holdings.stored_rows, planned.answer.reads)) > SOON:
         return None

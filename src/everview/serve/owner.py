@@ -146,7 +146,10 @@ class Owner(Closing):
         return done
 
     def _shown(self, work: Callable[[Database], T]) -> T:
-        """Do some work on a database that shows the last snapshot, which is used again unless an exception cut it."""
+        """Do some work on a database that shows the last snapshot.
+
+        The database is kept for the next reader; but not if an exception has cut the work short.
+        """
         snapshot, idle = self._idle
         try:
             database = idle.pop()

@@ -40,6 +40,7 @@ from everview.serve.tasks import ServerTask
 
 if TYPE_CHECKING:
     from everview.database import Database
+    from everview.database.core import StatementGuard
     from everview.database.parked import ParkedChanges
     from everview.serve.owner import Owner
 
@@ -98,11 +99,11 @@ class ClientSession:
 
     def read(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on a snapshot, in a reader's thread; statements other than queries are refused there."""
-        return self._owner.read(lambda database: work(self._guarded(database)), seconds=seconds)
+        return self._owner.read(lambda database: self._as_mine(database, SnapshotGuard(), work), seconds=seconds)
 
     def now(self, work: Callable[[Database], T | None]) -> T | None:
         """Run work of microseconds on a snapshot, in this thread; None if it turns out to be more. See `Owner.now`."""
-        return self._owner.now(lambda database: work(self._guarded(database)))
+        return self._owner.now(lambda database: self._as_mine(database, SnapshotGuard(), work))
 
     def write(self, work: Callable[[Database], T], *, seconds: float | None = None) -> ServerTask[T]:
         """Run work on the database itself, in the writer's thread, in this session's transaction if it has one."""
@@ -135,18 +136,22 @@ class ClientSession:
             return False
         return only_reads(text) and ";" not in str(text).strip().rstrip(";")
 
-    def _guarded(self, database: Database) -> Database:
-        core = core_of(database)
-        core.guard, core.prepared, core.schema = SnapshotGuard(), self._prepared, self._schema
-        return database
-
     def _in_turn(self, database: Database, work: Callable[[Database], T]) -> T:
+        def noted(mine: Database) -> T:
+            try:
+                return work(mine)
+            finally:
+                self._schema = core_of(mine).schema
+
+        return self._as_mine(database, SessionGuard(self, database), noted)
+
+    def _as_mine(self, database: Database, guard: StatementGuard, work: Callable[[Database], T]) -> T:
+        """Do some work on a database with what this session has prepared and uses, and leave nothing of it there."""
         core = core_of(database)
-        core.guard, core.prepared, core.schema = SessionGuard(self, database), self._prepared, self._schema
+        core.guard, core.prepared, core.schema = guard, self._prepared, self._schema
         try:
             return work(database)
         finally:
-            self._schema = core.schema
             core.guard, core.prepared, core.schema = None, {}, ""
 
     def _rolled_back(self, database: Database) -> None:

@@ -107,7 +107,7 @@ class ServerTask(Future[T], Generic[T]):
         )
 
     def _interrupt(self, thread: int) -> None:
-        """Raise in the thread of the work; if that is importing, leave it to `insist`, which is called soon."""
+        """Raise an exception in the thread of the work; not while that imports a module: `insist` tries again soon."""
         if _is_importing(thread):
             self._stopped_at = 0.0
             return
@@ -163,7 +163,7 @@ def _cancelled() -> StatementCancelled:
 
 
 class Watch:
-    """A thread that stops tasks whose time is over, and those that did not notice that they were stopped."""
+    """A thread that stops tasks whose time is over, and repeats the stop of a task that goes on in spite of one."""
 
     def __init__(self) -> None:
         self._tasks: set[ServerTask[Any]] = set()

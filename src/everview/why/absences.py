@@ -161,7 +161,7 @@ class Absences:
                 return self._said(asked, _differs(plan, nearest[0], asked.wanted), nearest, plan)
 
     def _filtered_out(self, plan: Filter, rows: list[Row], asked: Missing) -> Why:
-        """The first condition that rows fail, and those that fail only there."""
+        """Why a filter lets none of these rows through: the first condition that fails, and the rows it fails for."""
         parts, input_ = list(conjuncts(plan.predicate)), plan.input
         failing = [next((p for p in parts if self._finder.value(p, input_, r) is not True), None) for r in rows]
         first = next((p for p in parts if p in failing), None)

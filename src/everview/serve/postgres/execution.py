@@ -103,7 +103,7 @@ class SqlStatement:
 
     @cached_property
     def may_ask_system(self) -> bool:
-        """Whether it may ask the system catalog, so that it has to be looked at."""
+        """Whether its text has a name of the system catalog: then its tree has to be searched for questions to that."""
         return self.dialect == "postgresql" and _SYSTEM.search(self.piece) is not None
 
     @property
@@ -281,7 +281,7 @@ def _planned(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> 
 
 def _found(core: Core, statement: SqlStatement, values: Sequence[Literal]) -> tuple[Schema, pa.Table] | None:
     """The rows of a lookup by key, on a snapshot; None if it is none."""
-    if not core.access.read_only or not statement.reads or statement.lookup is None:
+    if not core.access.read_only or not statement.reads or statement.lookup is None or core.schema:
         return None
     return looked_up(core, statement.lookup, values)
 

@@ -161,7 +161,7 @@ def _short(value: Any) -> str:
 
 
 def doubtful_columns(table: pa.Table) -> list[str]:
-    """The columns that Arrow took for DOUBLE, and that hold numbers of which a DOUBLE may not keep all digits."""
+    """The columns of DOUBLE with a number so large that digits may have been lost when Arrow read it."""
     floats = (name for name, type_ in zip(table.column_names, table.schema.types, strict=True) if type_ == pa.float64())
     return [n for n in floats if compute.any(compute.greater_equal(compute.abs(table[n]), float(EXACT))).as_py()]
 

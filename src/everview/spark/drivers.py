@@ -4,7 +4,7 @@ Spark writes the rows of an epoch to a table of their own. One transaction of th
 the target, by their key, and notes the epoch in ``everview_epochs``. So an epoch that is delivered again after a crash
 is known, and passed over; rows that a crash has left in the table between are replaced.
 
-What differs from one database to another is a `Dialect`: its driver, its types, and how it inserts or updates.
+What differs from one database to another is a `SinkDialect`: its driver, its types, and how it inserts or updates.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def by_merge(target: str, rows: str, values: Mapping[str, str], keys: Sequence[s
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SinkDialect:
     """A kind of database."""
 
     name: str
@@ -86,7 +86,7 @@ _H2: Final = {
     "TIMESTAMP_NTZ": "timestamp(6)",
 }
 DIALECTS: Final = {
-    "sqlite": Dialect(
+    "sqlite": SinkDialect(
         "SQLite",
         "org.sqlite.JDBC",
         "org.xerial:sqlite-jdbc",
@@ -94,11 +94,11 @@ DIALECTS: Final = {
         "text",
         by_conflict,
     ),
-    "h2": Dialect("H2", "org.h2.Driver", "com.h2database:h2", _NUMBERS | _H2, "numeric({0}, {1})", by_merge),
+    "h2": SinkDialect("H2", "org.h2.Driver", "com.h2database:h2", _NUMBERS | _H2, "numeric({0}, {1})", by_merge),
 }
 
 
-def dialect_of(url: str) -> Dialect | None:
+def dialect_of(url: str) -> SinkDialect | None:
     """The kind of database that an address leads to; None if there is none here."""
     return DIALECTS.get(url.removeprefix("jdbc:").partition(":")[0])
 

@@ -182,13 +182,14 @@ def table_frame(
 
 
 def snapshots(spark: SparkSession, table: str) -> list[int]:
-    """The snapshots that led to the present one of an Iceberg table, the oldest first; those that are still there."""
-    rows = spark.sql(f"SELECT snapshot_id FROM {table}.history WHERE is_current_ancestor").collect()
+    """The snapshots of an Iceberg table from the oldest that has not expired to the present one."""
+    past = f"SELECT snapshot_id FROM {table}.history WHERE is_current_ancestor ORDER BY made_current_at"
+    rows = spark.sql(past).collect()
     return [int(row[0]) for row in rows]
 
 
 def require_catalog(spark: SparkSession, table: str) -> bool:
-    """Whether an Iceberg table is there, as it is now and not as Spark remembers it; says what the session lacks."""
+    """Whether an Iceberg table exists now, whatever Spark has cached; an error if the session cannot read Iceberg."""
     catalog, *rest = table.split(".")
     name = catalog.strip("`")
     settings = f"spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog"

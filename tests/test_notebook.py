@@ -1,7 +1,8 @@
-"""Cells of notebooks, run by IPython itself, and live widgets, without a browser."""
+"""Cells of notebooks, run by IPython itself, and live widgets: what they send, and how a browser draws it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from time import monotonic, sleep
@@ -12,6 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import everview as ev
+from chromium import Tab, chromium
 from everview.notebook import live
 
 
@@ -189,6 +191,62 @@ def test_a_large_circuit_is_a_table_of_what_did_most() -> None:
     with live(db, rows=7) as shown:
         assert (shown.widget.picture, len(shown.widget.rows)) == ("", 7)
         assert [column["name"] for column in shown.widget.columns] == ["node", "operation", "holds", "rows", "new"]
+
+
+# What anywidget gives to `render`: a model with the state of the widget, whose listeners are called when it changes.
+MODEL = """
+(async (esm, css, state) => {
+  document.head.append(Object.assign(document.createElement("style"), { textContent: css }));
+  const listeners = {};
+  const model = {
+    get: (name) => state[name],
+    on: (name, listener) => { listeners[name] = listener; },
+    off: (name) => { delete listeners[name]; },
+  };
+  window.update = (changed) => {
+    Object.assign(state, changed);
+    for (const name of Object.keys(changed)) listeners[`change:${name}`]?.();
+  };
+  const drawing = (await import(URL.createObjectURL(new Blob([esm], { type: "text/javascript" })))).default;
+  window.end = drawing.render({ model, el: document.body });
+})(%s)
+"""
+
+
+def drawn(tab: Tab) -> list[list[str]]:
+    """The cells of the table in a page, each with its classes if it has any."""
+    return tab.evaluate("""[...document.querySelectorAll("tbody tr")].map(
+      (row) => [...row.cells].map((cell) => cell.textContent + (cell.className && ` (${cell.className})`)))""")
+
+
+def test_a_browser_draws_what_is_sent(sent: list[dict[str, Any]]) -> None:
+    db = shop()
+    with chromium() as browser, live(db.view("v"), by="price", every=0) as shown:
+        tab = browser.tab("about:blank")
+        opened = next(message["state"] for message in sent if "_esm" in message.get("state", {}))
+        given = [opened.pop("_esm"), opened.pop("_css"), opened]
+        tab.evaluate(MODEL % ", ".join(map(json.dumps, given)))
+        tab.evaluate(f"update({json.dumps(shown.widget.get_state())})")
+        assert drawn(tab) == [
+            ["NULL (null)", "NULL (number null)", "NULL (null)", "NULL (null)"],
+            ["<b>", "7.50 (number)", "2026-01-02 03:04:00", "true"],
+        ]
+        before = len(sent)
+        db.sql("DELETE FROM sale WHERE id = 2; INSERT INTO sale VALUES (3, 'Rome', 9, NULL)")
+        until(lambda: shown.widget.caption == "v: 2 rows, epoch 5")
+        for message in sent[before:]:
+            tab.evaluate(f"update({json.dumps(message['state'])})")
+        assert [row[0] for row in drawn(tab)] == ["<b>", "Rome"]
+        assert tab.evaluate('document.querySelector("tr.new td").textContent') == "Rome"
+        assert tab.evaluate('document.querySelector(".caption").textContent') == "v: 2 rows, epoch 5"
+        with live(db) as circuit:
+            tab.evaluate(f"update({json.dumps(circuit.widget.get_state())})")
+        assert "holds 2" in tab.evaluate(
+            '[...document.querySelectorAll(".note")].map((note) => note.textContent).join()'
+        )
+        tab.evaluate("end(); update({ caption: 'unheard', version: 99 })")
+        assert tab.evaluate('document.querySelector(".caption").textContent') != "unheard"
+        assert not tab.complaints
 
 
 def test_cells_that_are_live_and_what_cannot_be(notebook: InteractiveShell) -> None:

@@ -17,8 +17,8 @@ function table(columns, rows, seen) {
     const line = body.insertRow();
     if (seen && !seen.has(JSON.stringify(row))) line.className = "new";
     row.forEach((value, place) => {
-      const kind = value === null ? "null" : columns[place].number ? "number" : "";
-      line.append(element("td", kind, value === null ? "NULL" : value));
+      const kinds = [columns[place].number && "number", value === null && "null"].filter(Boolean);
+      line.append(element("td", kinds.join(" "), value === null ? "NULL" : value));
     });
   }
   return made;

@@ -16,6 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -107,16 +108,24 @@ def hub_of(edges: int, per_tick: int, ticks: int) -> dict[str, Any]:
     _touch("triangles")
     given = hub_stream(edges, per_tick, ticks)
     run, *_ = loaded("triangles", given.start)
-    bounds = Bounds(given)
-    seconds: list[float] = []
-    found: list[list[dict[str, float]]] = []
-    with Proposals() as proposals:
+    seconds = [_ticked(run, delta) for delta in given.ticks]
+    return {"tick": _summary(seconds), "queries": proposed_of(given), "counts": [_count(run)]}
+
+
+def proposed_of(given: Stream) -> list[list[dict[str, float]]]:
+    """Tick by tick and query by query: the bounds, and how much is proposed, counted where queries run by steps."""
+    from everview.runtimes import state
+
+    bounds, found = Bounds(given), list[list[dict[str, float]]]()
+    with patch.object(state, "is_compilable", lambda _: False), Proposals() as proposals:
+        run, *_ = loaded("triangles", given.start)
+        proposals.taken()
         for delta in given.ticks:
-            seconds.append(_ticked(run, delta))
+            _ticked(run, delta)
             found.append(
                 [each | {"proposed": n} for each, n in zip(bounds.after(delta), proposals.taken(), strict=True)]
             )
-    return {"tick": _summary(seconds), "queries": found, "counts": [_count(run)]}
+    return found
 
 
 class Proposals:

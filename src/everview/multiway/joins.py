@@ -12,7 +12,8 @@ from everview.circuit.nodes import Apply
 from everview.circuit.stream import Stream
 from everview.codes import decode_rows, encode_pairs
 from everview.codes.dictionary import Dictionary
-from everview.errors import CircuitError, SchemaError, WrongArity, WrongType
+from everview.doors import door, fits
+from everview.errors import CircuitError, SchemaError, WrongArity, WrongType, shown
 from everview.multiway.choose import MeasuredAtom, Statistics, choose
 from everview.operators.index import Index
 from everview.operators.linear import Matching
@@ -44,6 +45,7 @@ class Atom:
     statistics: Statistics | None = None
 
 
+@door
 def join(
     atoms: Sequence[Atom],
     *,
@@ -97,6 +99,10 @@ class _Plain:
 
 def _plain(atom: Atom, number: int) -> _Plain:
     """An atom reduced to different variables: constants and repetitions are filtered, all other columns dropped."""
+    if not fits(atom.terms, Sequence[Any]):
+        raise WrongType(
+            f"atom {number}: {shown(atom.terms)} is no list of terms", hint="name a variable for each column"
+        )
     stream, terms = _stream(atom, number), tuple(atom.terms)
     for term in terms:
         named = isinstance(term, str) and not term.startswith(HIDDEN)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Generic, Protocol, Self, TypeVar
 
-from everview.errors import SchemaError, shown
+from everview.doors import doors
+from everview.errors import SchemaError, WrongType, shown
 
 
 class AbelianGroup(Protocol):
@@ -97,6 +98,7 @@ def meet_all(first: L, *others: L) -> L:
     return reduce(lambda a, b: a.meet(b), others, first)
 
 
+@doors()
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Time:
     """A moment: the epoch, and one iteration for each scope inside which the clock runs; product order.
@@ -129,7 +131,12 @@ class Time:
         """
         if isinstance(time, Time):
             return time
-        return cls(time) if isinstance(time, int) else cls(*time)
+        if isinstance(time, int):
+            return cls(time)
+        coordinates = tuple(time)
+        if not coordinates:
+            raise SchemaError("() is no time: it has no epoch", hint="write (epoch, iteration)")
+        return cls(*coordinates)
 
     @property
     def epoch(self) -> int:
@@ -142,6 +149,8 @@ class Time:
         return self.coordinates[1:]
 
     def _pairs(self, other: Time) -> Iterator[tuple[int, int]]:
+        if not isinstance(other, Time):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongType(f"{self} is compared with {shown(other)}, which is no time", hint="write Time(epoch)")
         if len(self.coordinates) != len(other.coordinates):
             raise SchemaError(
                 f"{self} and {other} belong to scopes of different depth", hint="enter or leave a scope first"
@@ -212,6 +221,7 @@ class Time:
         return f"Time({', '.join(map(str, self.coordinates))})"
 
 
+@doors()
 @dataclass(frozen=True, repr=False)  # no slots, as of `Frontier`
 class AltNeu(Generic[L]):
     """One of the two moments of a time: ``alt``, when collections change, and ``neu``, just after it.
@@ -277,6 +287,7 @@ def neu(time: L) -> AltNeu[L]:
     return AltNeu(time, True)
 
 
+@doors()
 @dataclass(frozen=True, eq=False, repr=False)  # no slots: with them ``Frontier[Time]()`` fails
 class Frontier(Generic[P]):
     """An antichain: the least of the moments that may still come, none before another.

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from everview.circuit.circuit import Circuit
 from everview.circuit.joined import On, Select, sides
 from everview.circuit.stream import Names, Stream, StreamTrace, UserFunction
+from everview.doors import doors
 from everview.errors import CircuitError, SchemaError
 from everview.operators.arrange import Arrange
 from everview.operators.join import LEFT, JoinChanges, JoinTrace
@@ -38,6 +39,7 @@ class Kept(NamedTuple):
 Part = Stream | Kept  # of a collection's contents: the changes at one moment, or what was kept
 
 
+@doors()
 @dataclass(frozen=True, eq=False)
 class Moments:
     """The moments alt and neu of every tick of a circuit: a scope for computing with changes.
@@ -77,6 +79,7 @@ class Moments:
         return stream
 
 
+@doors()
 @dataclass(frozen=True, eq=False)
 class Collection:
     """A collection at the moments of a circuit: its changes at alt, and those at neu.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from everview.doors import doors
 from everview.errors import SchemaError
 from everview.theory.generic_join import (
     NOTHING_BOUND,
@@ -26,6 +27,7 @@ from everview.theory.prefixes import UNBOUNDED, Arranged, Extenders, Prefix, Pre
 from everview.zset.reference import ZSet
 
 
+@doors()
 class AndIndex:
     """Tuples that all parts have, each part over its own levels; a negated part restricts what the others bind.
 
@@ -69,6 +71,7 @@ class AndIndex:
         return f"AndIndex({', '.join(map(repr, self.parts))})"
 
 
+@doors()
 class OrIndex:
     """Tuples that one of the alternatives has; all alternatives are over the same levels.
 
@@ -120,6 +123,7 @@ class OrIndex:
         return f"OrIndex({', '.join(map(repr, self.alternatives))})"
 
 
+@doors()
 class NotIndex:
     """Tuples that its part does not have.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everview.doors import doors
 from everview.errors import SchemaError
 from everview.theory.indexes import Deltas, IncrementalIndex
 from everview.theory.prefixes import Prefix, PrefixExtender
@@ -25,6 +26,7 @@ from everview.zset.reference import ZSet
 NOTHING_BOUND = ZSet({(): 1})  # the one binding of no variables
 
 
+@doors()
 class IncrementalGenericJoin:
     """The natural join of relations over levels ``0 … levels-1``: its change, tick by tick.
 
@@ -44,7 +46,9 @@ class IncrementalGenericJoin:
 
     def __init__(self, relations: Sequence[IncrementalIndex], levels: int | Sequence[int]) -> None:
         self.relations = tuple(relations)
-        self.levels = tuple(range(levels) if isinstance(levels, int) else levels)
+        bound = {level for relation in self.relations for level in relation.levels}
+        # of more levels than variables one has no relation, and `_check` names it
+        self.levels = tuple(range(min(levels, len(bound) + 1)) if isinstance(levels, int) else levels)
         self._orders = [self._order(relation) for relation in self.relations]
         self._check()
 

@@ -9,8 +9,9 @@ Law: ``updated == accumulated + delta``, and after `commit`, ``accumulated`` is 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from everview.doors import doors
 from everview.theory.patterns import Pattern, Variable
 from everview.theory.prefixes import Arranged, Extenders
 from everview.zset.reference import ZSet
@@ -18,6 +19,7 @@ from everview.zset.reference import ZSet
 Deltas = Mapping[str, ZSet]  # how the relations change in a tick, by name
 
 
+@runtime_checkable
 class IncrementalIndex(Protocol):
     """One relation of a join, or several that are composed to one."""
 
@@ -59,6 +61,7 @@ class IncrementalIndex(Protocol):
         ...
 
 
+@doors()
 class PatternIndex:
     """The rows of a relation that fit an atom; its variables may sit at any levels of the join's order.
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from everview.doors import door, doors
 from everview.errors import SchemaError, WeightOverflow, WrongType
 from everview.kernels.leapfrog import Walk
 from everview.kernels.sort import arrange, is_batch
@@ -46,6 +47,7 @@ def natural_order(key: Any) -> tuple[Any, ...]:
     return position(key) if host is None else (_REGISTERED, host.type.kind, host.to_bytes(key))
 
 
+@runtime_checkable
 class LevelIterator(Protocol):
     """The keys of one variable under a bound prefix, strictly ascending."""
 
@@ -66,6 +68,7 @@ class LevelIterator(Protocol):
         ...
 
 
+@doors()
 class SortedKeys:
     """An iterator over keys in memory.
 
@@ -106,6 +109,7 @@ class SortedKeys:
         return fresh
 
 
+@door
 def common_keys(iterators: Sequence[LevelIterator], order: Order = natural_order) -> Iterator[Any]:
     """The keys that all iterators have, in order.
 
@@ -114,6 +118,8 @@ def common_keys(iterators: Sequence[LevelIterator], order: Order = natural_order
     >>> list(common_keys([SortedKeys([1, 5]), SortedKeys([2, 6])]))
     []
     """
+    if not iterators:
+        raise SchemaError("the keys common to no iterators", hint="give one at least")
     if any(iterator.at_end() for iterator in iterators):
         return
     largest = iterators[0].key()
@@ -153,6 +159,7 @@ class Trie:
         return self._weights[path]
 
 
+@doors()
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
     """An atom, and the rows of its relation: a Z-set, an indexed one, tuples, or a batch of words, the weight last."""
@@ -179,6 +186,7 @@ class Scan:
         return arrange(kept, np.array(columns, np.int64)) if columns else kept[:, -1:]
 
 
+@doors()
 class Leapfrog:
     """The join of atoms, its variables bound in the given order.
 
@@ -237,6 +245,8 @@ class Leapfrog:
         The row's variables are bound first and the others after them, so its cost is that of its completions. To use
         it for changes of several atoms, let each atom see those before it new and those after it old.
         """
+        if not 0 <= atom < len(self.atoms):
+            raise SchemaError(f"there is no atom {atom}", hint=f"atoms are numbered from 0 to {len(self.atoms) - 1}")
         own = self.atoms[atom].pattern.arranged(self.order)
         order = (*own, *(variable for variable in self.order if variable not in own))
         entries = _one_row(row) if self._in_words else ZSet({row: 1})

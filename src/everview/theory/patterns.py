@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from everview.doors import door, doors
 from everview.errors import SchemaError, WrongArity
 from everview.zset.elements import identity
 from everview.zset.reference import ZSet
@@ -23,6 +24,7 @@ class Variable:
         return f"?{self.name}"
 
 
+@door
 def variables(names: str) -> tuple[Variable, ...]:
     """Variables of these names.
 
@@ -32,6 +34,7 @@ def variables(names: str) -> tuple[Variable, ...]:
     return tuple(map(Variable, names.split()))
 
 
+@doors()
 @dataclass(frozen=True, slots=True, init=False)
 class Pattern:
     """The rows of a relation that fit a pattern, as bindings of its variables.

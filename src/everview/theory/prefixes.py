@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from everview.doors import doors
 from everview.errors import SchemaError
 from everview.zset.indexed import IndexedZSet
 from everview.zset.reference import ZSet
@@ -50,6 +51,7 @@ class Extenders(PrefixExtender, Protocol):
         ...
 
 
+@doors()
 class ZSetExtender:
     """Extends prefixes by what lies below them in a trie.
 
@@ -111,6 +113,7 @@ class Scaled:
         return extensions * self._weight
 
 
+@doors()
 class Arranged:
     """A Z-set of tuples over some levels, with a trie for each order of them that has been asked for.
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-from everview.errors import SchemaError
+from everview.doors import doors
+from everview.errors import SchemaError, WrongType, shown
 from everview.theory.algebra import Time
 from everview.zset.elements import identity, position
 from everview.zset.indexed import IndexedZSet
-from everview.zset.reference import ZSet
+from everview.zset.reference import ZSet, pairs, several
 from everview.zset.tables import table
 
 AnyTime = Time | int | tuple[int, ...]  # all accepted by `Time.of`
@@ -23,6 +24,7 @@ Triple = tuple[Any, Time, int]  # element, time, weight
 NO_VALUE = ()  # what a trace of a plain Z-set associates with its keys
 
 
+@doors()
 class TimedZSet:
     """Triples of element, timestamp and weight; frozen. A time may be written as an integer or a tuple.
 
@@ -40,7 +42,7 @@ class TimedZSet:
 
     def __init__(self, triples: Iterable[tuple[Any, AnyTime, int]] = ()) -> None:
         entries: dict[Time, list[tuple[Any, int]]] = {}
-        for element, time, weight in triples:
+        for element, time, weight in _entries(triples, 3, "triple of an element, a time and a weight"):
             entries.setdefault(Time.of(time), []).append((element, weight))
         moments = {time: zset for time, pairs in entries.items() if (zset := ZSet.of(pairs))}
         if len({len(time) for time in entries}) > 1:
@@ -129,7 +131,9 @@ class TimedZSet:
         TimedZSet([(0, 0, 1), (1, 0, 1)])
         """
         return TimedZSet(
-            (element, time, weight) for time, zset in self._moments.items() for element, weight in operator(zset)
+            (element, time, weight)
+            for time, zset in self._moments.items()
+            for element, weight in pairs(several(operator, zset))
         )
 
     def map(self, function: Callable[[Any], Any]) -> TimedZSet:
@@ -167,6 +171,7 @@ def _written(time: Time) -> str:
     return repr(time.coordinates) if time.iterations else str(time.epoch)
 
 
+@doors()
 class ReferenceTrace:
     """A collection of changes as 4-tuples of key, value, time and weight; frozen, inserting gives a new one.
 
@@ -181,7 +186,8 @@ class ReferenceTrace:
     _index: TimedZSet  # of (key, value) pairs
 
     def __init__(self, changes: Iterable[tuple[Any, Any, AnyTime, int]] = ()) -> None:
-        index = TimedZSet(((key, value), time, weight) for key, value, time, weight in changes)
+        entries = _entries(changes, 4, "entry of a key, a value, a time and a weight")
+        index = TimedZSet(((key, value), time, weight) for key, value, time, weight in entries)
         object.__setattr__(self, "_index", index)
 
     @classmethod
@@ -210,7 +216,8 @@ class ReferenceTrace:
         >>> ReferenceTrace().insert_indexed(TimedZSet.of([(("a", 1), 0, 1)]))
         ReferenceTrace([('a', 1, 0, 1)])
         """
-        return ReferenceTrace([*self, *((key, value, time, w) for (key, value), time, w in changes)])
+        keyed = ((_entry(element, 2, "pair of a key and a value"), time, w) for element, time, w in changes)
+        return ReferenceTrace([*self, *((key, value, time, w) for (key, value), time, w in keyed)])
 
     def append(self, changes: ZSet | IndexedZSet, at: AnyTime) -> ReferenceTrace:
         """With these changes, all at one moment.
@@ -282,6 +289,17 @@ class ReferenceTrace:
 
     def _repr_html_(self) -> str:
         return table(["key", "value", "time", "weight"], self, len(self))
+
+
+def _entries(entries: Iterable[Any], size: int, what: str) -> Iterator[tuple[Any, ...]]:
+    """The entries as tuples of this size; anything else is refused."""
+    return (_entry(entry, size, what) for entry in entries)
+
+
+def _entry(entry: Any, size: int, what: str) -> tuple[Any, ...]:
+    if not isinstance(entry, tuple | list) or len(entry) != size:  # pyright: ignore[reportUnknownArgumentType]
+        raise WrongType(f"{shown(entry)} is no {what}", hint=f"write a tuple of {size}")
+    return tuple(entry)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _runs(ordered: Iterable[Any]) -> list[Any]:

@@ -86,3 +86,11 @@ def test_a_column_that_equals_a_constant_keeps_its_type():
 def test_a_dialect_is_a_name() -> None:
     with pytest.raises(WrongType, match="dialect is"):
         ev.connect().datalog("p(1).", dialect=["souffle"])  # type: ignore[arg-type]
+
+
+def test_of_a_long_line_only_the_place_is_shown(db):
+    with pytest.raises(DatalogError, match="cannot stand here") as refused:
+        db.datalog("q([" * 10_000 + "x" + "]" * 10_000 + ") :- e(x, _).")
+    assert len(str(refused.value)) < 500
+    line, caret = str(refused.value).splitlines()[2:4]
+    assert line[caret.index("^")] == "]"

@@ -151,3 +151,8 @@ def test_data_that_is_inside_of_itself(db):
 def test_arguments_that_are_no_list(db):
     with pytest.raises(EdnError, match="args is 5"):
         db.edn("[:find ?n :in $ ?e :where [?e :name ?n]]", args=5)
+
+
+def test_rows_of_a_source_that_have_no_values(db):
+    with pytest.raises(EdnError, match="the rows of a source have no values"):
+        db.edn("[:find ?x :in $ $z :where [$z ?x]]", args=[[[]]])

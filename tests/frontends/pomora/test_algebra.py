@@ -245,3 +245,9 @@ def test_misread_texts_have_a_place(text, message, hint):
     with pytest.raises(DatalogError, match=message) as error:
         parse(text)
     assert error.value.hint == hint
+
+
+def test_a_projection_to_no_attributes_is_refused():
+    with ev.connect() as db, pytest.raises(DatalogError, match="a projection to no attributes") as refused:
+        db.datalog("none := projection([], [(a: 1)]);", dialect="pomora")
+    assert refused.value.hint

@@ -44,3 +44,21 @@ def test_rows_of_nulls_are_counted(text: str, row: tuple[object, ...]) -> None:
 def test_a_text_that_cannot_be_explained_is_refused(text: str) -> None:
     with ev.connect() as db, pytest.raises(ev.EverviewError):
         db.sql(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "value"),
+    [
+        ("SELECT ?", [[]], []),
+        ("SELECT ?", [[None]], [None]),
+        ("SELECT ?", [[[]]], [[]]),
+        ("SELECT ?", [{"a": []}], {"a": []}),
+        ("SELECT collect_list(?)", [[]], [[]]),
+        ("SELECT max(array())", [], []),
+        ("SELECT count(DISTINCT array())", [], 1),
+        ("SELECT first(named_struct('a', NULL))", [], {"a": None}),
+    ],
+)
+def test_arrays_and_structs_without_a_type_are_of_text(text: str, given: list[object], value: object) -> None:
+    with ev.connect() as db:
+        assert list(db.sql(text, given)) == [(value,)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from textwrap import indent
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
@@ -46,6 +47,7 @@ from everview.frontends.datalog.syntax import (
 from everview.frontends.datalog.types import Types
 from everview.frontends.datalog.witnesses import with_witnesses
 from everview.frontends.datalog.wording import NOTED
+from everview.frontends.pointing import pointed
 from everview.frontends.rules import faults
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
@@ -268,7 +270,7 @@ def _line(text: str, place: TextPlace) -> str:
     """The place, and its line with a caret below."""
     line = text.split("\n")[place.line - 1]
     where = faults.placed("", lines_of(text).place(place.line, place.column))
-    return f"{where}:\n    {line}\n    {' ' * (place.column - 1)}^"
+    return f"{where}:\n{indent(pointed(line, place.column - 1), '    ')}"
 
 
 def _expected(error: UnexpectedInput) -> str:

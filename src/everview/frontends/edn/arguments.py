@@ -190,6 +190,8 @@ def _source(form: AnyForm, place: TextPlace) -> EdnSource:
     widths = {len(row) for row in rows}
     if len(widths) > 1:
         raise refuse(place, f"the rows of a source have {min(widths)} to {max(widths)} values", "give all as many")
+    if widths == {0}:
+        raise refuse(place, "the rows of a source have no values", "give a row a value for each column")
     return written(rows, widths.pop() if widths else 0, place)
 
 

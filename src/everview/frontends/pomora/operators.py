@@ -65,6 +65,8 @@ def _is_long(value: int) -> bool:
 
 def projection(expression: Projection, given: Plan) -> Plan:
     """Some attributes, every combination of values once."""
+    if not expression.attributes:
+        raise fault(DatalogError, "a projection to no attributes", None, "name one of them at least", expression.place)
     _check_different(expression.attributes, expression.place)
     columns = AttributeColumns.of(given, expression.place)
     kept = tuple(columns[name] for name in expression.attributes)

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.frontends.sql import percentiles
+from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, condition, expression, handles
 from everview.frontends.sql.unordered import group_key, refuse_unordered
 from everview.frontends.sql.written import NAMES, RANKS, SqlCall, ordering, read
 from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
 from everview.plan.aggregates import aggregate_call
-from everview.plan.typing import call, coerced, implicit, is_integer, is_number, literal
+from everview.plan.typing import call, implicit, is_integer, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
-from everview.scalars.kinds import VOID
 from everview.types import BIGINT, BOOLEAN, DOUBLE, INTERVALS, STRING, TINYINT, Type
 
 
@@ -154,7 +154,7 @@ def _truth(name: str, argument: Expression) -> Expression:
 
 
 def any_value(name: str, argument: Expression) -> Expression:
-    return coerced(argument, STRING) if argument.type == VOID else argument
+    return untyped(argument)
 
 
 def _text(name: str, argument: Expression) -> Expression:

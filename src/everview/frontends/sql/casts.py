@@ -7,9 +7,10 @@ import decimal
 from everview.plan.node import Plan
 from everview.plan.nodes import Project, Values
 from everview.plan.typing import coerced
+from everview.scalars.evaluate import fold
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import CALENDAR, VOID
-from everview.types import DOUBLE, STRING, Array, Decimal, Field, MapType, Schema, Struct, Type
+from everview.types import COMPOSITE, DOUBLE, STRING, Array, Decimal, Field, MapType, Schema, Struct, Type
 
 
 def as_types(plan: Plan, kinds: list[Type]) -> Plan:
@@ -29,10 +30,12 @@ def as_types(plan: Plan, kinds: list[Type]) -> Plan:
 
 
 def constant(value: Expression, type_: Type) -> Expression:
-    """A value as another type; a literal number is converted at once where no digit is lost."""
+    """A value as another type; a literal number, array, struct or map is converted at once where no digit is lost."""
     typed = coerced(value, type_)
     if not isinstance(value, Literal) or isinstance(typed, Literal):
         return typed
+    if isinstance(value.type, COMPOSITE):
+        return fold(typed)
     if isinstance(type_, Decimal) and isinstance(value.type, Decimal):
         with decimal.localcontext(decimal.Context(prec=80)):
             return Literal(value.value.quantize(decimal.Decimal(1).scaleb(-type_.scale)), type_)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import indent
 from typing import TypeVar
 
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlError
+from everview.frontends.pointing import pointed
 
-SHOWN = 100  # of a line at most, around the place
 LOOKED_AT = 200  # nodes of a tree, to find one that knows its place
 
 E = TypeVar("E", bound=EverviewError)
@@ -34,13 +35,8 @@ class SqlText:
         last = self.text.find("\n", start)
         last = len(self.text) if last < 0 else last
         line, column = self.text.count("\n", 0, start) + 1, start - first + 1
-        left = max(first, start - SHOWN // 2)
-        right = min(last, left + SHOWN)
-        before = "…" if left > first else ""
-        after = "…" if right < last else ""
-        shown = before + _printable(self.text[left:right]) + after
-        carets = "^" * max(1, min(length, right - start))
-        return f"line {line}, column {column}:\n    {shown}\n    {' ' * (len(before) + start - left)}{carets}"
+        shown = indent(pointed(self.text[first:last], start - first, length), "    ")
+        return f"line {line}, column {column}:\n{shown}"
 
     def error(self, message: str, at: exp.Expr | int | None = None, *, hint: str | None = None) -> SqlError:
         """An error at a node or an offset."""
@@ -80,8 +76,3 @@ def _span(node: exp.Expr) -> tuple[int | None, int]:
         return None, 0
     start, end = min(spans)
     return start, max(spans)[1] if isinstance(node, exp.Column) else end
-
-
-def _printable(text: str) -> str:
-    """The text with unprintable characters replaced one for one, so that the caret stays in place."""
-    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.errors import CorruptState, SourceError
-from everview.spark.checkpoint import Planned, mend, planned
+from everview.spark.checkpoint import FILE_MANAGER, PLAIN_FILES, Planned, mend, plain_local_files, planned
 from everview.spark.position import Position, query_of
 from spark.test_exactly_once import build, check, feed, run
 
@@ -178,3 +178,24 @@ def test_a_state_that_is_refused_says_so_once(spark: SparkSession, tmp_path: Pat
     with build(spark, tmp_path) as p, pytest.raises(CorruptState, match="offsets/0 is damaged"):
         p.refresh()
     assert json.loads((tmp_path / "state" / "spark" / "metadata").read_text())["id"]
+
+
+def test_the_checkpoint_is_written_by_plain_renames_and_settings_stay_as_they_were(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = spark.readStream.format("rate").load()
+    with plain_local_files(spark):
+        query = source.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start()
+    try:
+        manager = query._jsq.streamingQuery().offsetLog().fileManager()
+        assert manager.getClass().getName() == PLAIN_FILES
+        assert spark.conf.get(FILE_MANAGER, None) is None
+    finally:
+        query.stop()
+    spark.conf.set(FILE_MANAGER, "a.Class.of.the.User")
+    try:
+        with plain_local_files(spark):
+            assert spark.conf.get(FILE_MANAGER) == "a.Class.of.the.User"
+        assert spark.conf.get(FILE_MANAGER) == "a.Class.of.the.User"
+    finally:
+        spark.conf.unset(FILE_MANAGER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from everview.runtimes.spark.coding import Coding, coded
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.values import ValuePassing, reads_values
 from everview.runtimes.tables import Commands
-from everview.spark.combined import combined, split
+from everview.spark.combined import combined, only, split
 from everview.spark.spec import SourceSpec
 
 if TYPE_CHECKING:
@@ -27,17 +27,37 @@ if TYPE_CHECKING:
 BAD = pa.schema([("source", pa.string()), ("reason", pa.string()), ("raw", pa.string())])
 
 
-@dataclass(frozen=True, slots=True)
 class Arrival:
-    """The normalized frames of an epoch, by source; ``together`` holds the rows of all of them."""
+    """The normalized frames of an epoch, by source; ``together`` holds the rows of all of them.
 
-    specs: Sequence[SourceSpec]
-    frames: Sequence[DataFrame]
-    together: DataFrame
+    Either is made when it is first read: Spark analyses every frame that is made, and a small epoch needs one of them.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[SourceSpec],
+        frames: Callable[[], Sequence[DataFrame]],
+        together: Callable[[], DataFrame],
+    ) -> None:
+        self.specs, self._make_frames, self._make_together = specs, frames, together
 
     @classmethod
     def of(cls, specs: Sequence[SourceSpec], frames: Sequence[DataFrame]) -> Arrival:
-        return cls(specs, frames, combined(frames))
+        """The input that comes as a frame for each source."""
+        return cls(specs, lambda: frames, lambda: combined(frames))
+
+    @classmethod
+    def in_one(cls, specs: Sequence[SourceSpec], together: DataFrame) -> Arrival:
+        """The input that comes as one frame of `combined`."""
+        return cls(specs, lambda: [only(together, place) for place in range(len(specs))], lambda: together)
+
+    @cached_property
+    def frames(self) -> Sequence[DataFrame]:
+        return self._make_frames()
+
+    @cached_property
+    def together(self) -> DataFrame:
+        return self._make_together()
 
     def local_bytes(self) -> int:
         """The size of the files that batch frames read, as far as they are on this machine."""

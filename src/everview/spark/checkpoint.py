@@ -14,10 +14,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
+
+from py4j.java_gateway import JavaClass
 
 from everview.errors import CorruptState, SourceError
 from everview.spark.folders import local_path
@@ -32,6 +35,8 @@ log = logging.getLogger("everview.spark")
 COMPACT = ".compact"
 _VERSION = re.compile(r"v\d+")
 MISSING = "spark.sql.files.ignoreMissingFiles"
+FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+PLAIN_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 class Planned(NamedTuple):
@@ -39,6 +44,36 @@ class Planned(NamedTuple):
 
     source: str
     url: str
+
+
+# -- writing
+
+
+@contextmanager
+def plain_local_files(spark: SparkSession) -> Generator[None]:
+    """Let a query that starts inside the block write its checkpoint, which is on local disk, with few processes.
+
+    By default Spark renames the files of a checkpoint through Hadoop's `FileContext`, which asks a process ``readlink``
+    for every name before each rename: 24 processes a batch with one stream. Hadoop's `FileSystem` asks nobody. Unlike
+    the other it does not notice a second writer between its look and its rename; the state lets in one writer only.
+    What a user has set stays.
+    """
+    if spark.conf.get(FILE_MANAGER, None) is not None or not _knows_class(spark, PLAIN_FILES):
+        yield
+        return
+    spark.conf.set(FILE_MANAGER, PLAIN_FILES)
+    try:
+        yield
+    finally:
+        spark.conf.unset(FILE_MANAGER)
+
+
+def _knows_class(spark: SparkSession, name: str) -> bool:
+    """Whether this version of Spark has a class, which is not part of what it promises."""
+    found: Any = own_java(spark, "a stream").jvm
+    for part in name.split("."):
+        found = getattr(found, part)
+    return isinstance(found, JavaClass)
 
 
 # -- mending

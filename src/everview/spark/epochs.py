@@ -25,7 +25,7 @@ from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import require_planned
-from everview.spark.combined import arrived, only
+from everview.spark.combined import arrived
 from everview.spark.delivery import Delivery
 from everview.spark.describe import described
 from everview.spark.lateness import judged
@@ -82,8 +82,7 @@ class PipelineEpochs:
         require_planned(self._spark, checkpoint, number, streams)
         if self._sources.follows_clock(engine.offsets):
             self._tick(engine)
-        frame = arrived(frame)
-        arrival = Arrival(specs, [only(frame, place) for place in range(len(specs))], frame)
+        arrival = Arrival.in_one(specs, arrived(frame))
         self._run(engine, self._in_time(engine, arrival), position.to_offsets(), number)
         self.recompute(engine, number)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import PipelineError
 from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
 from everview.spark.bound import OWN, BoundSources
 from everview.spark.changes import normalized
-from everview.spark.checkpoint import make_room, mend
+from everview.spark.checkpoint import make_room, mend, plain_local_files
 from everview.spark.combined import combined, counted
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
@@ -24,6 +25,9 @@ from everview.spark.state import PipelineState
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
+
+OPENING: Final = 10.0  # the most seconds to wait for a query to open its sources
+POLLING: Final = 0.02  # between two looks whether it has
 
 
 class Streaming:
@@ -87,7 +91,10 @@ class Streaming:
         writer = together.writeStream.foreachBatch(batch).option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(**dict(trigger)) if trigger else writer
         try:
-            self.query = following((writer.queryName(name) if name else writer).start(), lambda: self._failed)
+            with plain_local_files(together.sparkSession):
+                started = (writer.queryName(name) if name else writer).start()
+                _await_sources(started)
+            self.query = following(started, lambda: self._failed)
         finally:
             begun.set()
         return self.query
@@ -111,3 +118,10 @@ class Streaming:
             pass  # the epoch under way has ended, and no other one begins
         query.stop()  # not under the lock, for which Spark's thread may be waiting
         self.query = None
+
+
+def _await_sources(query: StreamingQuery) -> None:
+    """Wait until a query that was started has opened the logs of its sources, which takes their settings."""
+    latest = monotonic() + OPENING
+    while query.isActive and query.status["message"].startswith("Initializing") and monotonic() < latest:
+        sleep(POLLING)

@@ -62,3 +62,22 @@ def test_fetching_counts_for_many_rows_only() -> None:
         placement.learn_driver(10, 5.0, 0.01)
     assert placement.driver.fixed < 0.02
     assert "tick on the driver" in placement.table()
+
+
+def test_the_first_measurement_of_many_rows_is_about_loading_code_too() -> None:
+    cost = Cost(1.0, 1e-6)
+    cost.learn(10, 100.0)
+    cost.learn(MANY, 100.0)
+    assert (cost.fixed, cost.row) == (1.0, 1e-6)
+    cost.learn(MANY, 100.0)
+    assert cost.row > 1e-4
+
+
+def test_a_busy_machine_does_not_drive_rows_to_a_cluster_that_was_never_measured() -> None:
+    placement = Placement()
+    for _ in range(20):
+        placement.learn_driver(100_000, 0.6, 0.4)  # five times as slow as is believed at first
+    assert placement.limit > 100_000
+    for _ in range(20):
+        placement.cluster.learn(100_000, 0.62)  # the cluster is fast all the same
+    assert placement.limit < 100_000

@@ -52,6 +52,7 @@ from everview.runtimes.spark.hydrating import MANY_ROWS, hydration_job
 from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
+from everview.runtimes.spark.slice_sizes import SliceSizes
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
@@ -139,6 +140,7 @@ class Engine(Closing):
         self.uncertain_here = False
         self.alone = ALONE
         self._also: Edits = _no_edits
+        self._sizes = SliceSizes()
         self._made = 0  # bytes of batches that the driver has made, and holds
 
     @staticmethod
@@ -212,7 +214,7 @@ class Engine(Closing):
 
     @property
     def state_bytes(self) -> int:
-        return sum(entry.ref.stored for entry in self.store.manifest.entries())
+        return self._sizes.of(self.store.manifest.slices).bytes
 
     @property
     def trace_rows(self) -> int:
@@ -228,10 +230,9 @@ class Engine(Closing):
     @property
     def rows_by_trace(self) -> Counter[str]:
         """The rows of every trace, on all shards; what is not loaded is counted as the store lists it."""
-        rows, slices = Counter[str](), self.store.manifest.slices
+        rows, slices = Counter[str](), self._sizes.of(self.store.manifest.slices)
         for trace, name, shard in self.run.state:
-            stored = slices.get((name, shard), ())
-            rows[name] += len(trace.before) if trace.is_loaded else sum(entry.ref.rows for entry in stored)
+            rows[name] += len(trace.before) if trace.is_loaded else slices.rows(name, shard)
         return rows
 
     def rows_of(self, view: str) -> int:

@@ -25,16 +25,18 @@ class Cost:
 
     fixed: float
     row: float
-    warm: bool = False  # the first measurement is about loading code
+    warm: bool = False  # the first measurement is about loading code,
+    warm_for_many: bool = False  # and so is the first of many rows: they take other code
 
     def of(self, rows: int) -> float:
         return self.fixed + rows * self.row
 
     def learn(self, rows: int, seconds: float) -> None:
         """Adjust to a measurement: one of many rows corrects the cost of a row, one of few the cost of a use."""
-        if not self.warm:
-            self.warm = True
-        elif rows >= MANY:
+        many = rows >= MANY
+        if not self.warm or (many and not self.warm_for_many):
+            self.warm, self.warm_for_many = True, many or self.warm_for_many
+        elif many:
             self.row += MEMORY * (max(seconds - self.fixed, 0.0) / rows - self.row)
         else:
             self.fixed += MEMORY * (max(seconds - rows * self.row, 0.0) - self.fixed)
@@ -79,8 +81,15 @@ class Placement:
         return self._decide(rows, self.here, self.round)
 
     def learn_driver(self, rows: int, fetching: float, ticking: float) -> None:
-        """Adjust to a tick on the driver; fetched rows cost something each, and a job to begin with."""
+        """Adjust to a tick on the driver; fetched rows cost something each, and a job to begin with.
+
+        Until the cluster has been measured, its rows are believed to become dearer or cheaper as the driver's do: the
+        causes, views that are much work or a busy machine, are the same for both.
+        """
+        before = self.driver.row
         self.driver.learn(rows, ticking + (fetching if rows >= MANY else 0.0))
+        if not self.cluster.warm_for_many:
+            self.cluster.row *= self.driver.row / before
 
     @property
     def limit(self) -> int:

@@ -22,7 +22,7 @@ def keywords() -> dict[str, bool]:
 def formatted(node: exp.Format) -> exp.Expr:
     """``format('%I.%s', a, b)``: the text with values in their places, as names, literals or texts."""
     template = node.this
-    if not isinstance(template, exp.Literal) or node.args.get("expressions") is None:
+    if not isinstance(template, exp.Literal) or not _PLAIN_FORMAT.fullmatch(template.name):
         return node
     values, parts = iter(node.expressions), list[exp.Expr]()
     for said, kind in _FORMAT.findall(template.name):
@@ -40,6 +40,7 @@ def formatted(node: exp.Format) -> exp.Expr:
 
 
 _FORMAT: Final = re.compile(r"((?:[^%]|%%)+)|%([sIL])", re.DOTALL)
+_PLAIN_FORMAT: Final = re.compile(r"(?:[^%]|%[%sIL])*", re.DOTALL)  # without places and widths, as %1$s and %10s have
 
 
 def _text_or_empty(value: exp.Expr) -> exp.Expr:

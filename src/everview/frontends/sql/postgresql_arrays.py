@@ -51,6 +51,6 @@ def _item(said: str, at: int) -> tuple[str, bool, int]:
             return (item if quoted else item.strip()), quoted, at
         elif not inside and c == "{":
             raise NestedArray(said)
-        else:
+        elif inside or not c.isspace() or (out and not quoted):  # blanks around an element count for nothing
             out.append(c)
         at += 1

@@ -34,7 +34,7 @@ SETTINGS = {
 def broker() -> Generator[str]:
     """A broker, for as long as this lasts; gives its address."""
     root = Path(tempfile.mkdtemp(prefix="everview-kafka-"))
-    port, controller = _free_ports(2)
+    port, controller = free_ports(2)
     own = {
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
@@ -74,7 +74,7 @@ def _java(program: str, *arguments: str | Path) -> list[str]:
     return [java, "-Xmx256m", *JAVA.split(), "-cp", connectors("broker"), program, *map(str, arguments)]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

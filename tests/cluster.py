@@ -24,17 +24,18 @@ SETTINGS = {
 
 
 @contextmanager
-def cluster() -> Generator[str]:
-    """A server, for as long as this lasts; gives the connection string."""
+def cluster(port: int | None = None) -> Generator[str]:
+    """A server, for as long as this lasts; gives the connection string. With a port it listens on loopback, too."""
     root = Path(tempfile.mkdtemp(prefix="everview-pg-", dir="/tmp"))  # a socket's path is short
     try:
         _own(root)
         data = root / "data"
         _run("initdb", "-D", data, "-U", "everview", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-        options = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+        loopback = {} if port is None else {"listen_addresses": "127.0.0.1", "port": str(port)}
+        options = " ".join(f"-c {name}={value}" for name, value in (SETTINGS | loopback).items())
         _run("pg_ctl", "-D", data, "-l", root / "log", "-w", "-o", f"{options} -k {root}", "start")
         try:
-            yield f"host={root} user=everview dbname=postgres"
+            yield f"host={root} user=everview dbname=postgres" + ("" if port is None else f" port={port}")
         finally:
             _run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
     finally:

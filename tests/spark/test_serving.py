@@ -32,7 +32,10 @@ SERVE = "import sys; sys.modules['pyspark'] = None; from everview.cli import app
 def test_a_server_follows_a_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     with Pipeline(spark, tmp_path / "state", place="driver") as p:
         p.source("orders", spark.createDataFrame([(1, "Ada", 5), (2, "Bob", 7)], ORDER), key="id", changes="upsert")
+        p.source("noise", spark.createDataFrame([("Ada",)], "customer STRING"), keep=False)
         p.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer")
+        p.sql("CREATE MATERIALIZED VIEW loud AS SELECT customer, count(*) AS n FROM noise GROUP BY customer")
+        p.datalog("rich(C) :- totals(C, T), T > 6.")
         p.refresh()
         file = tmp_path / "bank.yaml"
         file.write_text("state: state\nsources: {}\nviews: []\n")
@@ -43,9 +46,36 @@ def test_a_server_follows_a_pipeline(spark: SparkSession, tmp_path: Path) -> Non
                 port = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
                 assert port is not None
                 followed(p, spark, int(port[1]))
+                explained(Client(int(port[1])))
                 explored(p, spark, int(port[1]))
             finally:
                 process.kill()
+
+
+def explained(client: Client) -> None:
+    """Rows are explained by the base rows that the state keeps; where it keeps none, the answer says why."""
+    leaves = base_rows(client, "totals", {"customer": "Ada", "total": 6})
+    assert sorted(leaves) == [("orders", (1, "Ada", 5), ""), ("orders", (3, "Ada", 1), "")]
+    [(table, row, note)] = base_rows(client, "loud", {"customer": "Ada", "n": 1})
+    assert (table, row) == ("pipeline.loud", ("Ada", 1))
+    assert "noise is not kept" in note
+    [(table, _, note)] = base_rows(client, "rich", {"C": "Bob"})
+    assert (table, note[:22]) == ("pipeline.rich", "the state does not say")
+    told = client("GET", "/v1/views/totals/plan")[1]
+    assert "sum(amount) AS total" in told["text"]
+    assert "orders" in told["plan"]
+
+
+def base_rows(client: Client, view: str, row: dict[str, object]) -> list[tuple[str, tuple[object, ...], str]]:
+    status, why = client("POST", f"/v1/views/{view}/why", {"row": row})
+    assert status == 200, why
+    leaves, waiting = list[tuple[str, tuple[object, ...], str]](), [why]
+    while waiting:
+        node = waiting.pop()
+        waiting += node["because"]
+        if node["table"]:
+            leaves.append((node["table"], tuple(node["row"]), node["note"]))
+    return leaves
 
 
 def explored(p: Pipeline, spark: SparkSession, port: int) -> None:
@@ -55,6 +85,13 @@ def explored(p: Pipeline, spark: SparkSession, port: int) -> None:
         tab.until(
             "document.querySelector('[data-box=\"v:totals\"]') && document.querySelector('[data-box=\"t:orders\"]')"
         )
+        circuit = Client(port)("GET", "/v1/explorer/circuit?open=v:totals")[1]
+        titles = {box["title"].split()[0] for box in circuit["boxes"]}
+        assert {"orders", "noise", "totals", "late"} <= titles
+        inside = [box for box in circuit["boxes"] if box["id"].startswith("n")]
+        assert any("sum" in box["title"].lower() or "aggregate" in box["title"].lower() for box in inside), inside
+        assert circuit["work"]["t:orders"] | {"rows": 5, "held": 4} == circuit["work"]["t:orders"]
+        assert circuit["work"]["v:late"]["rows"] > 0
         tab.evaluate("location.hash = '#/ticks'")
         tab.until("document.querySelectorAll('.tick').length >= 3")
         tab.until("document.querySelector('main').textContent.includes('driver')")
@@ -65,7 +102,13 @@ def explored(p: Pipeline, spark: SparkSession, port: int) -> None:
         tab.press("j")
         tab.press("Enter")
         tab.until("document.querySelector('.tree')")
+        tab.until("document.querySelector('.tree').textContent.includes('orders')")
         tab.screenshot(SHOTS / "pipeline.png")
+        tab.evaluate("location.hash = '#/'")
+        tab.until("document.querySelector('[data-box=\"v:totals\"]')")
+        tab.click('[data-box="v:totals"]')
+        tab.until("document.querySelectorAll('[data-box^=\"n\"]').length > 0")
+        tab.screenshot(SHOTS / "pipeline_circuit.png")
         assert tab.complaints == []
 
 

@@ -92,7 +92,7 @@ def opened(options: ServeOptions) -> Owner:
         return Owner(_observed(_from_script(options), options), limits)
     if is_pipeline(target):
         mirror = PipelineMirror(target)
-        return Owner(mirror.database, limits, follow=mirror.follow, epochs=mirror.epochs)
+        return Owner(mirror.database, limits, follow=mirror.follow, epochs=mirror.epochs, model=lambda: mirror.model)
     if options.read_only:
         return Owner(connect(target, read_only=True), limits)
     return Owner(_observed(connect(target), options), limits)

@@ -3,7 +3,7 @@
 The pipeline's process writes; this one, which needs no Spark, reads what each committed epoch has changed: slices of
 the state that two epochs have in common are not read again. An epoch of the pipeline is one tick here, under the same
 number, so that whoever has seen an epoch goes on from there, whichever server they ask. Each view has a table behind
-it, in the schema ``pipeline``; sources that are kept are tables.
+it, in the schema ``pipeline``; sources that are kept are tables. How views were written is told by a `PipelineModel`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from everview.codes import decode
 from everview.database import Database, connect
+from everview.database.catalog import Catalog
 from everview.database.defining import DESCRIPTION
 from everview.database.following import StateFollower
 from everview.database.snapshots import core_of
@@ -23,13 +24,21 @@ from everview.errors import StoreError
 from everview.plan.timed import is_companion
 from everview.runtimes.embedded.history import StateReader, attached, has_state
 from everview.runtimes.spark.epoch_notes import EpochNotes
-from everview.runtimes.spark.stored import StoredRelation, changes, dictionary_for, shards, tables, views
+from everview.runtimes.spark.stored import (
+    StoredDefinition,
+    StoredRelation,
+    changes,
+    definitions,
+    dictionary_for,
+    shards,
+    tables,
+    views,
+)
+from everview.serve.pipeline_model import HOME, PipelineModel, plain_name, shown_as_kept
 from everview.serve.timeline import EpochSeen
 from everview.types import Schema
-from everview.types.names import quoted
 from everview.types.words import Matrix
 
-HOME: Final = "pipeline"
 AT_ONCE: Final = 64  # epochs that one call takes in; the next goes on
 Kind = tuple[str, Schema]  # of a relation: among the views or the tables, and its columns
 
@@ -50,6 +59,9 @@ class PipelineMirror:
         self._path, self._notes = path, EpochNotes(path)
         self._state: StateReader | None = None  # the epoch that is shown; its slices are not vacuumed meanwhile
         self._known: dict[str, Kind] = {}
+        self._written: list[StoredDefinition] = []
+        self._plain: Catalog | None = None  # the definitions by which rows are kept, where others are shown
+        self.model: PipelineModel | None = None  # of the epoch that is shown
         self.database = connect()
         core_of(self.database).follower = StateFollower(path, _never_read)
         self.database.sql(f"CREATE SCHEMA {HOME}")
@@ -100,6 +112,7 @@ class PipelineMirror:
         if after.epoch and not relations:
             raise StoreError(f"{self._path} keeps no views", hint="a pipeline keeps a view unless it is told not to")
         anew = self._define(database, relations)
+        self._explain(database, after)
         core = core_of(database)
         core.run.epoch = max(after.epoch - 1, 0)
         with core.transactions.block() as tx:
@@ -115,17 +128,37 @@ class PipelineMirror:
     def _define(self, database: Database, relations: dict[str, tuple[str, StoredRelation]]) -> set[str]:
         """Have a table for each relation of the pipeline, a view for each of its views, and no others; the new ones."""
         wanted = {name: (what, relation.schema) for name, (what, relation) in relations.items()}
+        if wanted == self._known:
+            return set()
+        self._keep_plainly(database)
         for name in [name for name, kind in self._known.items() if wanted.get(name) != kind]:
             database.drop(_table(name, self._known.pop(name)[0]), cascade=True)
         anew = wanted.keys() - self._known.keys()
         for name in [name for name in wanted if name in anew]:
             what, schema = self._known[name] = wanted[name]
-            database.create_table(_table(name, what), schema)
             if what == "views":
-                columns = ", ".join(map(quoted, schema.names))
-                source = f"{HOME}.{quoted(_plain(name))}"
-                database.sql(f"CREATE MATERIALIZED VIEW {quoted(_plain(name))} AS SELECT {columns} FROM {source}")
+                shown_as_kept(database, name, schema)
+            else:
+                database.create_table(_table(name, what), schema)
         return set(anew)
+
+    def _keep_plainly(self, database: Database) -> None:
+        """Show the definitions by which rows are kept: others must not be built into the circuit."""
+        if self._plain is not None:
+            core_of(database).definitions.catalog = self._plain
+        self._plain = None
+
+    def _explain(self, database: Database, state: StateReader) -> None:
+        """Show how the views of a state were written, unless that is shown already."""
+        written = definitions(state)
+        if self._plain is not None and written == self._written:
+            return
+        self._keep_plainly(database)
+        views = {name: schema for name, (what, schema) in self._known.items() if what == "views"}
+        self.model, self._written = PipelineModel(state, views), written
+        core = core_of(database)
+        self._plain = core.catalog
+        core.definitions.catalog = self.model.explaining(core.catalog)
 
 
 def _relations(state: StateReader) -> dict[str, tuple[str, StoredRelation]]:
@@ -140,12 +173,8 @@ def _changed(before: StateReader | None, after: StateReader, name: str, what: An
     return np.concatenate([changes(before, after, name, shard, what) for shard in range(count)])
 
 
-def _plain(name: str) -> str:
-    return name.replace(".", "_")
-
-
 def _table(name: str, what: str) -> str:
-    return f"{HOME}.{_plain(name)}" if what == "views" else _plain(name)
+    return f"{HOME}.{plain_name(name)}" if what == "views" else plain_name(name)
 
 
 def _never_read() -> Any:

@@ -34,6 +34,7 @@ from everview.serve.timeline import EpochsOf, TicksSeen
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.serve.pipeline_model import PipelineModel
 
 T = TypeVar("T")
 NOTHING: Final = ()  # in place of work, when none has come for a while
@@ -61,12 +62,14 @@ class Owner(Closing):
         follow: Callable[[Database], object] | None = None,
         every: float = 0.2,
         epochs: EpochsOf | None = None,
+        model: Callable[[], PipelineModel | None] = lambda: None,
     ) -> None:
         """Own a database until `close`, which closes it.
 
         With ``follow`` clients only read, and it is called ``every`` so many seconds to take in what another process
         has written; for a database that is open to read only, that is `Database.refresh`. ``epochs`` gives the last
-        epochs of the process that writes; without it, they are the ticks of the database.
+        epochs of the process that writes; without it, they are the ticks of the database. ``model`` gives the
+        definitions of a pipeline that is followed.
         """
         self.limits = limits or ServeLimits()
         self._database = database
@@ -74,6 +77,7 @@ class Owner(Closing):
         self._core.sealed = True
         self._follows = Database.refresh if follow is None and database.read_only else follow
         self._every = every
+        self.model = model
         self.epochs: EpochsOf = self._observed() if epochs is None else epochs
         self.statements: Counter[str] = Counter()  # that have ended, by where they ran
         self.seconds: dict[str, float] = defaultdict(float)  # that they took

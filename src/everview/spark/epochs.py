@@ -165,6 +165,7 @@ class PipelineEpochs:
     ) -> None:
         """Run steps 1 to 5 of an epoch; ``recomputed`` names the views whose change is a recomputation by Spark."""
         self._delivery.again(engine)  # what a sink has not got yet, it gets first
+        engine.say_definitions(self._queries.written)
         start, epoch = perf_counter(), engine.epoch + 1
         with described(self._spark, epoch, alone=batch is None) as describe:
             describe("read what is new")

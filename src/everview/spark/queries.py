@@ -26,6 +26,7 @@ from everview.plan.nodes import Asof, Recursive, Scan
 from everview.plan.plain_groups import plain_groups
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
+from everview.runtimes.spark.stored import StoredDefinition
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
 from everview.scalars.functions.user import registered
@@ -142,6 +143,16 @@ class Queries:
             return
         self.check([made.named])
         self._add(made)
+
+    @property
+    def written(self) -> Iterator[StoredDefinition]:
+        """The views as they were written in SQL; by name alone where there is no text that says all."""
+        for name, view in self._views.items():
+            statement = view.statement
+            if statement is None or statement.parameters or statement.on_close:
+                yield StoredDefinition(name)
+            else:
+                yield StoredDefinition(name, statement.text, statement.dialect)
 
     @property
     def recomputed_views(self) -> list[RecomputedView]:

@@ -25,7 +25,7 @@ from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain, tokens_as_spark
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
-from everview.frontends.sql.postgresql import Postgresql, as_bindable, postgresql_dialect, with_arrays_of_oids
+from everview.frontends.sql.postgresql import Postgresql, as_bindable, as_readable, postgresql_dialect
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
 from everview.later import Later
 from everview.types import unknown_name
@@ -176,7 +176,7 @@ def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
         if isinstance(dialect, Postgresql):
-            return with_arrays_of_oids(tokens)
+            return as_readable(tokens)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
         for start, what in left_open(text):

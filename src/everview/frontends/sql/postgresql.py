@@ -21,6 +21,10 @@ from sqlglot import exp
 from sqlglot.dialects import Postgres
 from sqlglot.tokenizer_core import Token, TokenType
 
+from everview.frontends.sql.postgresql_arrays import array_elements
+from everview.frontends.sql.postgresql_generators import side_by_side
+from everview.frontends.sql.postgresql_quoting import formatted, quoted_identifier, quoted_literal, quoted_text
+
 D = exp.DataType.Type
 _DOLLAR_PARAMETER: Final = re.compile(r"\$\d")
 _OPERATORS: Final[dict[str, Callable[[Any, Any], exp.Expr]]] = {
@@ -75,14 +79,31 @@ def postgresql_dialect(text: str) -> Postgresql:
     return PostgresqlParameters() if _DOLLAR_PARAMETER.search(text) else Postgresql()
 
 
-def with_arrays_of_oids(tokens: list[Token]) -> list[Token]:
-    """The tokens with ``oid[]`` as an array of BIGINT: sqlglot reads no arrays of such types."""
+def as_readable(tokens: list[Token]) -> list[Token]:
+    """The tokens as sqlglot reads them: ``oid[]`` as an array of BIGINT, a keyword behind AS or a dot as a name."""
     read = list(tokens)
     for place, (token, after) in enumerate(pairwise(tokens)):
+        named = token.token_type == TokenType.ALIAS and _ends_column(tokens[place + 2 : place + 3])
+        if _is_keyword(after) and (named or token.token_type == TokenType.DOT):
+            read[place + 1] = _retyped(after, TokenType.VAR, after.text)
         if token.token_type == TokenType.OBJECT_IDENTIFIER and after.token_type == TokenType.L_BRACKET:
             kind, text = (TokenType.TEXT, "TEXT") if token.text.lower() == "name" else (TokenType.BIGINT, "BIGINT")
-            read[place] = Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+            read[place] = _retyped(token, kind, text)
     return read
+
+
+def _is_keyword(token: Token) -> bool:
+    """Whether sqlglot reads a word as no name."""
+    return token.token_type not in Postgresql.Parser.ID_VAR_TOKENS and token.text.isidentifier()
+
+
+def _ends_column(after: list[Token]) -> bool:
+    """Whether a word behind AS is the name of a column, by what follows: as in ``a AS select, b AS where FROM t``."""
+    return bool(after) and after[0].token_type in (TokenType.COMMA, TokenType.FROM)
+
+
+def _retyped(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
 
 
 def as_bindable(tree: exp.Expr) -> exp.Expr:
@@ -202,7 +223,7 @@ def _regexp_without_case(node: exp.RegexpILike) -> exp.Expr:
 
 def _qualified(node: exp.Dot) -> exp.Expr:
     """``pg_catalog.f(x)``, a function by its whole name."""
-    if isinstance(node.this, exp.Identifier) and node.this.name.lower() == "pg_catalog":
+    if isinstance(node.this, exp.Identifier) and node.this.name.lower() in _SYSTEM_SCHEMAS:
         inner = node.expression
         if isinstance(inner, exp.Anonymous):
             made = exp.func(inner.name, *inner.expressions, dialect="postgres")
@@ -248,13 +269,16 @@ def _named_type(node: exp.DataType) -> exp.Expr:
     return built if built.this == D.USERDEFINED else _rewritten(built)
 
 
+_SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
 REGISTERED: Final = ("regclass", "regtype", "regproc", "regprocedure", "regnamespace", "regrole", "regoper")
 SYSTEM_NUMBERS: Final = ("oid", "xid", "cid", "xid8")
 
 
 def _table(node: exp.Table) -> exp.Expr:
-    """A relation by ``database.schema.name``, of which there is one database."""
+    """A relation by ``database.schema.name``, of which there is one database; a function of FROM by its whole name."""
     node.set("only", None)
+    if isinstance(node.this, exp.Func) and node.db.lower() in _SYSTEM_SCHEMAS:
+        node.set("db", None)
     catalog = node.args.get("catalog")
     if catalog is not None and isinstance(node.this, exp.Identifier):
         node.set("catalog", None)
@@ -275,6 +299,20 @@ def _not_among(node: exp.NEQ) -> exp.Expr:
     return exp.Not(this=exp.Anonymous(this="array_contains", expressions=[array, node.this]))
 
 
+def _cast(node: exp.Cast) -> exp.Expr:
+    """``'{a,"b c",NULL}'::text[]``: an array that is written as text is one of its elements, each with the type."""
+    to, written = node.to, node.this
+    if not (isinstance(written, exp.Literal) and written.is_string and to.is_type(D.ARRAY) and to.expressions):
+        return node
+    try:
+        elements = array_elements(written.name)
+    except ValueError:  # what the cast says then
+        return node
+    values = [exp.null() if each is None else exp.Literal.string(each) for each in elements]
+    node.set("this", exp.Array(expressions=[exp.cast(value, to.expressions[0].copy()) for value in values]))
+    return node
+
+
 def _is_not(node: exp.Is) -> exp.Expr:
     """``x IS NOT NULL``, which sqlglot marks on the node in this dialect."""
     if not node.args.get("negate"):
@@ -284,13 +322,59 @@ def _is_not(node: exp.Is) -> exp.Expr:
 
 
 def _array_of(node: exp.Expr | None, kind: type[exp.Expr]) -> exp.Expr | None:
-    """The array inside of ANY or ALL; None if it is a query."""
-    if not isinstance(node, kind):
+    """The array inside of ANY or ALL, which may be written as text; None if it is a query."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() == kind.key and len(node.expressions) == 1:
+        inside = node.expressions[0]
+    elif isinstance(node, kind):
+        inside = node.this
+    else:
         return None
-    inside = node.this
     while isinstance(inside, exp.Paren):
         inside = inside.this
+    if isinstance(inside, exp.Literal) and inside.is_string:
+        return _array_of_words(inside)
     return None if isinstance(inside, (exp.Query, exp.Tuple)) else inside
+
+
+def _array_of_words(written: exp.Literal) -> exp.Expr:
+    """``'{1,2}'`` or ``'{a,b}'`` where no type is said: numbers if all are, else texts."""
+    try:
+        words = array_elements(written.name)
+    except ValueError:
+        return written
+    numbers = all(word is None or _NUMBER.fullmatch(word) for word in words)
+    make = exp.Literal.number if numbers else exp.Literal.string
+    return exp.Array(expressions=[exp.null() if word is None else make(word) for word in words])
+
+
+_NUMBER: Final = re.compile(r"-?\d+")
+
+
+def _named_function(node: exp.Anonymous) -> exp.Expr:
+    """A function that sqlglot does not know, in terms of others."""
+    rewrite = _FUNCTIONS.get(node.name.lower())
+    return node if rewrite is None or not node.expressions else rewrite(node.expressions[0])
+
+
+def _upper_bound(array: exp.Expr) -> exp.Expr:
+    """The last subscript of an array; NULL if it is empty."""
+    size = exp.Anonymous(this="size", expressions=[array])
+    return exp.Anonymous(this="nullif", expressions=[size, exp.Literal.number(0)])
+
+
+def _lower_bound(array: exp.Expr) -> exp.Expr:
+    """The first subscript of an array; NULL if it is empty."""
+    is_empty = exp.Is(this=_upper_bound(array), expression=exp.null())
+    return exp.Case(ifs=[exp.If(this=is_empty, true=exp.null())], default=exp.Literal.number(1))
+
+
+_FUNCTIONS: Final[dict[str, Callable[[exp.Expr], exp.Expr]]] = {
+    "array_upper": _upper_bound,
+    "array_lower": _lower_bound,
+    "quote_ident": quoted_identifier,
+    "quote_literal": quoted_text,
+    "quote_nullable": quoted_literal,
+}
 
 
 def _without_index(node: exp.Expr) -> exp.Expr:
@@ -309,56 +393,18 @@ def _series(node: exp.ExplodingGenerateSeries) -> exp.Expr:
     return exp.Anonymous(this="explode", expressions=[exp.Anonymous(this="generate_series", expressions=given)])
 
 
-def _subscripts(array: exp.Expr) -> exp.Expr:
-    """The numbers from 1 to the size of an array; none for an empty one."""
-    size = exp.Anonymous(this="size", expressions=[array.copy()])
-    numbers = exp.Anonymous(
-        this="sequence", expressions=[exp.Literal.number(1), exp.Add(this=size, expression=exp.Literal.number(1))]
-    )
-    return exp.Anonymous(this="slice", expressions=[numbers, exp.Literal.number(1), size.copy()])
-
-
-def _generated_array(node: exp.Expr) -> exp.Expr | None:
-    """The array whose elements a function of SELECT gives as rows; None for every other function."""
-    inner = node.this if isinstance(node, exp.Alias) else node
-    if isinstance(inner, (exp.Explode, exp.Unnest)):
-        return inner.this if isinstance(inner, exp.Explode) else inner.expressions[0]
-    if isinstance(inner, exp.Anonymous) and inner.name.lower() == "generate_subscripts" and inner.expressions:
-        return _subscripts(inner.expressions[0])
-    return None
-
-
-def _side_by_side(node: exp.Select) -> exp.Expr:
-    """Functions that give rows in one SELECT go side by side, so they are one function of several arrays in FROM."""
-    arrays = {place: array for place, e in enumerate(node.expressions) if (array := _generated_array(e)) is not None}
-    plain = [e for e in node.expressions if isinstance(e.this, exp.Explode) or isinstance(e, exp.Explode)]
-    if not arrays or (len(arrays) == 1 and plain):
-        return node
-    columns = {place: f"generated {place}" for place in arrays}
-    zipped = exp.Anonymous(this="arrays_zip", expressions=[array.copy() for array in arrays.values()])
-    alias = exp.TableAlias(
-        this=exp.to_identifier("generated", quoted=True),
-        columns=[exp.to_identifier(name, quoted=True) for name in columns.values()],
-    )
-    inline = exp.Anonymous(this="inline", expressions=[zipped])
-    node.append("laterals", exp.Lateral(this=inline, view=True, outer=False, alias=alias))
-    for place, name in columns.items():
-        given = node.expressions[place]
-        shown = given.alias or (given.name.lower() if isinstance(given, exp.Anonymous) else "unnest")
-        column = exp.column(exp.to_identifier(name, quoted=True), table="generated", quoted=True)
-        given.replace(exp.Alias(this=column, alias=exp.to_identifier(shown, quoted=True)))
-    return node
-
-
 _REWRITES: Final[dict[type[exp.Expr], Callable[[Any], exp.Expr]]] = {
     exp.ByteString: _byte_string,
+    exp.Cast: _cast,
+    exp.Format: formatted,
+    exp.Anonymous: _named_function,
     exp.Collate: lambda node: node.this,
     exp.Operator: _operator,
     exp.RegexpILike: _regexp_without_case,
     exp.Dot: _qualified,
     exp.DataType: _data_type,
     exp.Table: _table,
-    exp.Select: _side_by_side,
+    exp.Select: side_by_side,
     exp.Is: _is_not,
     exp.EQ: _among,
     exp.NEQ: _not_among,

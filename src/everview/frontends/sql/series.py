@@ -40,11 +40,13 @@ class SeriesCall:
     def is_written_down(self) -> bool:
         return all(part.find(exp.Column) is None for part in self.arguments)
 
-    def rows(self, context: QueryContext) -> Bound:
-        """The numbers as rows, where all of them are known."""
+    def rows(self, context: QueryContext) -> Bound | None:
+        """The numbers as rows, where all of them are known; None where they have to be computed first."""
         site = Site(context, Scope(), f"the arguments of {self.name}")
         bound = [expression(argument, site) for argument in self.arguments]
         numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
+        if len(numbers) != len(bound) and context.dialect.startswith("postgres"):
+            return None
         if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
             hint = f"as in {self.name}(1, 10)"
             raise context.unsupported(f"{self.name} of what is not written down", self.node, hint)

@@ -229,8 +229,9 @@ def _table_function(
 def _series(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | None, context: QueryContext) -> NamedRows:
     """The rows of `range` or `generate_series`, of which some may be made of the row beside them."""
     series = SeriesCall.of(node)
-    if context.dialect == "spark" or series.is_written_down():
-        return named(series.rows(context), alias, context, series.name)
+    written = series.rows(context) if context.dialect == "spark" or series.is_written_down() else None
+    if written is not None:
+        return named(written, alias, context, series.name)
     called = series.name if alias is None else alias.name or series.name
     columns = None if alias is None else alias.args.get("columns")
     own = called if context.dialect.startswith("postgres") else series.name

@@ -8,7 +8,7 @@ a function of the catalog becomes a look-up in a map of its results at this mome
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -34,13 +34,13 @@ _WITHOUT_PARENTHESES: Final = ("session_user", "current_role", "current_catalog"
 class SystemFacts:
     """All that the functions of a system catalog answer from.
 
-    `empty` names relations that never have a row; `constants` are results that no argument changes; `lookups` are
-    results by the arguments, as texts with commas between them, of as many arguments as `arity` says; `objects` are
-    OIDs by name and `names` the reverse, for each type such as ``regclass``; `settings` are the values of run-time
-    parameters.
+    `relations` are the columns of the relations by name; `empty` names those that never have a row; `constants` are
+    results that no argument changes; `lookups` are results by the arguments, as texts with commas between them, of as
+    many arguments as `arity` says; `objects` are OIDs by name and `names` the reverse, for each type such as
+    ``regclass``; `settings` are the values of run-time parameters.
     """
 
-    relations: Collection[str]
+    relations: Mapping[str, Sequence[str]]
     empty: Collection[str] = ()
     constants: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lookups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -49,13 +49,17 @@ class SystemFacts:
     names: Mapping[str, Mapping[int, str]] = field(default_factory=dict[str, Mapping[int, str]])
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     configure: Callable[[str, str], None] | None = None  # what set_config does
+    privileges: Collection[str] = ()  # that the user has on every object, in lower case
 
 
 def system_relation(node: exp.Table, facts: SystemFacts) -> str | None:
-    """The relation of a system catalog that a table names; None for every other table."""
-    if not isinstance(node.this, exp.Identifier):
+    """The relation of a system catalog that a table names, or a function without arguments; None for all others."""
+    is_call = isinstance(node.this, exp.Anonymous) and not node.this.expressions
+    if not is_call and not isinstance(node.this, exp.Identifier):
         return None
-    schema, name = fold(node.db), fold(node.name)
+    schema, name = fold(node.db), fold(node.this.name)
+    if is_call:
+        return name if name in facts.relations else None
     if schema == INFORMATION:
         return f"{INFORMATION}.{name}"
     if schema in ("", PG_CATALOG) and name in facts.relations:
@@ -77,6 +81,9 @@ def asks_system(tree: exp.Expr, facts: SystemFacts, known: Collection[str]) -> b
 def with_system_relations(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
     """The tree with every relation of a system catalog under the one name that it is given by."""
     ctes = {fold(cte.alias) for cte in tree.find_all(exp.CTE)}
+    if isinstance(tree, exp.Select):
+        shown = [part for column in tree.expressions for part in _columns_of(column, tree, facts)]
+        tree.set("expressions", [_shown_vector(column) for column in shown])
     for select in list(tree.find_all(exp.Select)):
         if _reads_nothing(select, facts, ctes):
             _become_empty(select)
@@ -85,15 +92,32 @@ def with_system_relations(tree: exp.Expr, facts: SystemFacts) -> exp.Expr:
         if name is None or (not table.db and fold(table.name) in ctes):
             continue
         if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.this.name)))
         table.set("this", exp.to_identifier(name, quoted=True))
         table.set("db", None)
-    if isinstance(tree, exp.Select):
-        tree.set("expressions", [_shown_vector(column) for column in tree.expressions])
     for column in tree.find_all(exp.Column):
         if fold(column.db) in (PG_CATALOG, INFORMATION):
             column.set("db", None)
     return tree
+
+
+def _columns_of(column: exp.Expr, select: exp.Select, facts: SystemFacts) -> Iterator[exp.Expr]:
+    """The columns that ``t.*`` stands for, if t is a relation of a system catalog; else the column itself."""
+    name = column.table if isinstance(column, exp.Column) and column.is_star else ""
+    relation = next((t for t in _tables_of(select) if name and fold(t.alias_or_name) == fold(name)), None)
+    known = None if relation is None else facts.relations.get(system_relation(relation, facts) or "")
+    if known is None:
+        yield column
+        return
+    for part in known:
+        yield exp.column(part, table=exp.to_identifier(name))
+
+
+def _tables_of(select: exp.Select) -> Iterator[exp.Table]:
+    """The tables in FROM of a query, those of its subqueries not among them."""
+    start = select.args.get("from_")
+    parts = [*([] if start is None else [start.this]), *(join.this for join in select.args.get("joins") or [])]
+    yield from (part for part in parts if isinstance(part, exp.Table))
 
 
 def _shown_vector(column: exp.Expr) -> exp.Expr:
@@ -236,6 +260,8 @@ def _cast(node: exp.Cast, facts: SystemFacts) -> exp.Expr:
     value = node.this
     while isinstance(value, exp.Paren):
         value = value.this
+    if kind in ("regproc", "regprocedure"):  # functions are told by their names
+        return exp.Literal.string(_function_name(value.name)) if isinstance(value, exp.Literal) else node.this
     if isinstance(value, exp.Literal) and value.is_string:
         return exp.Literal.number(int(value.name) if value.name.isdigit() else _oid(kind, value.name, facts))
     if isinstance(value, (exp.Parameter, exp.Placeholder)) or _is_text(value):
@@ -244,6 +270,11 @@ def _cast(node: exp.Cast, facts: SystemFacts) -> exp.Expr:
         return node.this
     names = {str(oid): name for oid, name in facts.names.get(kind, {}).items()}
     return _looked_up(names, [node.this]) if names else exp.cast(node.this, "text")
+
+
+def _function_name(written: str) -> str:
+    """The name of a function without its schema and the types of its arguments."""
+    return unquoted(written.partition("(")[0]).removeprefix(f"{PG_CATALOG}.")
 
 
 def _is_text(node: exp.Expr) -> bool:
@@ -294,12 +325,25 @@ def _setting(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.E
     return _literal(facts.settings.get(name))
 
 
+def _schemas_in_path(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
+    """``current_schemas(implicit)``: the schemas in which names are looked up, with those that are always."""
+    implicit = not given or not isinstance(given[0], exp.Boolean) or given[0].this
+    return _literal([*([PG_CATALOG] if implicit else []), facts.constants["current_schema"]])
+
+
 def _configured(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
     """``set_config('name', 'value', is_local)``, which changes a parameter when the statement is read."""
     if len(given) < 2 or facts.configure is None or not all(isinstance(part, exp.Literal) for part in given[:2]):
         return node
     facts.configure(given[0].name, given[1].name)
     return _literal(given[1].name)
+
+
+def _privilege(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
+    """``has_table_privilege(…, 'SELECT')``: whether the user has one of some privileges on every object."""
+    asked = given[-1].name.lower() if given and isinstance(given[-1], exp.Literal) else "usage"
+    wanted = [each.strip().removesuffix(" with grant option") for each in asked.split(",")]
+    return exp.Boolean(this=any(each in facts.privileges for each in wanted))
 
 
 def _to_object(kind: str) -> Rewrite:
@@ -327,22 +371,21 @@ def _json_object(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> e
     return exp.Anonymous(this="to_json", expressions=[exp.Anonymous(this="map", expressions=parts)])
 
 
-def _size(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this="size", expressions=given[:1])
-
-
+PRIVILEGED: Final = (
+    "table", "schema", "database", "column", "any_column", "function", "sequence", "tablespace", "type", "language",
+    "server", "foreign_data_wrapper",
+)  # fmt: skip
 _FUNCTIONS: Final[dict[str, Rewrite]] = {
     "pg_get_expr": _first,
     "pg_partition_ancestors": _first,
     "pg_partition_root": _first,
-    "quote_ident": _first,
     "current_setting": _setting,
+    "current_schemas": _schemas_in_path,
     "set_config": _configured,
     "to_regclass": _to_object("regclass"),
     "to_regtype": _to_object("regtype"),
     "to_regnamespace": _to_object("regnamespace"),
     "array_to_string": _renamed("array_join"),
     "json_build_object": _json_object,
-    "array_upper": _size,
-    "array_lower": lambda given, facts, node: exp.Literal.number(1),
+    **{f"has_{what}_privilege": _privilege for what in PRIVILEGED},
 }

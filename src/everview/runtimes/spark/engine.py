@@ -53,6 +53,7 @@ from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
 from everview.runtimes.spark.slice_sizes import SliceSizes
+from everview.runtimes.spark.stored import DEFINITIONS, StoredDefinition
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
@@ -135,6 +136,7 @@ class Engine(Closing):
         self.durable: Durable = self.run.durable
         if zone != UTC:
             self.durable.also_say({ZONE: zone})
+        self._definitions: list[list[str]] = []  # as the state says them
         self.path = self.store.address
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
@@ -142,6 +144,13 @@ class Engine(Closing):
         self._also: Edits = _no_edits
         self._sizes = SliceSizes()
         self._made = 0  # bytes of batches that the driver has made, and holds
+
+    def say_definitions(self, views: Iterable[StoredDefinition]) -> None:
+        """Let the state say how its views were written, from the next commit on."""
+        said = [list(view) for view in views]
+        if said != self._definitions:
+            self._definitions = said
+            self.durable.also_say({DEFINITIONS: said})
 
     @staticmethod
     def exists(path: str) -> bool:

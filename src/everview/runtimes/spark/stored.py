@@ -32,6 +32,7 @@ from everview.types.words import Matrix
 SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 Relations = Literal["views", "tables"]
 AT_ONCE = 64  # epochs; each has a file open
+DEFINITIONS = "definitions"  # under which a state says how its views were written
 
 
 class StoredRelation(NamedTuple):
@@ -129,6 +130,20 @@ def _relations(state: State, what: Relations) -> dict[str, StoredRelation]:
     return {
         name: StoredRelation(kept["trace"], Schema.parse(kept["schema"])) for name, kept in described.items() if kept
     }
+
+
+class StoredDefinition(NamedTuple):
+    """A view as it was written in SQL, or its name alone if it was not."""
+
+    name: str
+    text: str = ""
+    dialect: str = "spark"
+
+
+def definitions(state: State) -> list[StoredDefinition]:
+    """The views of a state in the order of their definitions; none in states that do not say them."""
+    said: Sequence[Sequence[str]] = state.manifest.meta.get(DEFINITIONS, ())
+    return [StoredDefinition(*each) for each in said]
 
 
 def shards(state: State) -> int:

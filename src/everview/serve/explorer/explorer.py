@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FRESH: Final = 0.4  # seconds for which the work of nodes is told as it was read
 IDLE: Final = 5.0  # seconds without a look after which times of nodes are taken no more
 DRAWN: Final = 32  # drawings that are remembered
+NOTED: Final = 10_000  # epochs of a pipeline whose rows are summed
 Drawn = tuple[str, FoldedDrawing, PlacedDiagram]
 
 
@@ -82,10 +83,10 @@ class Explorer:
     def folded(self) -> FoldedCircuit:
         """The circuit of now, with the home of each node."""
         with self._drawing:
-            snapshot = self._owner.snapshot
-            circuit, folded = snapshot.program.circuit, self._folded
+            shown = self._owner.model() or self._owner.snapshot
+            circuit, folded = shown.program.circuit, self._folded
             if folded is None or folded.circuit is not circuit:
-                self._folded = folded = FoldedCircuit(circuit, snapshot.catalog)
+                self._folded = folded = FoldedCircuit(circuit, shown.catalog)
                 self._circuits = self._circuits[0], self._circuits[1] + 1
                 self._drawn.clear()
             return folded
@@ -99,10 +100,14 @@ class Explorer:
         async with self._reading:
             if self._work is None or monotonic() - self._read_at > FRESH:
                 before = self._work
-                task = self._owner.submit(lambda database: work_of(database, before))
+                task = self._owner.submit(lambda database: self._work_of(database, before))
                 self._work = await asyncio.wrap_future(task)
                 self._read_at = monotonic()
         return self._work
+
+    def _work_of(self, database: Database, before: CircuitWork | None) -> CircuitWork:
+        model = self._owner.model()
+        return work_of(database, before) if model is None else model.work(database, self._owner.epochs(NOTED))
 
     def told(self, work: CircuitWork, drawing: FoldedDrawing) -> dict[str, dict[str, Any]]:
         """The work of each box of a drawing; nothing if the circuit is another one by now."""

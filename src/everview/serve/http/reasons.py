@@ -9,9 +9,11 @@ from everview.database.snapshots import core_of
 from everview.errors import BadRows, UnknownName
 from everview.serve.http.answering import NotFound
 from everview.serve.http.formats import JSON, columns_of, dumped, json_value, rows_in
+from everview.serve.pipeline_model import HOME
 
 if TYPE_CHECKING:
     from everview.database import Database
+    from everview.database.catalog import Catalog
     from everview.why import Why
 
 WHY_SECONDS: Final = 5.0
@@ -47,17 +49,22 @@ def why_of(database: Database, name: str, given: Any, seconds: float) -> dict[st
     if not isinstance(given, dict) or {*given} != {*schema.names}:
         raise BadRows(f"a row of {name} has the columns {', '.join(schema.names)}", hint="give each its value")
     (row,) = to_rows(schema, rows_in(schema, dumped([given]), JSON).select(list(schema.names)))
-    return _told(database.why(name, tuple(row), rows=WHY_ROWS, seconds=seconds))
+    return _told(database.why(name, tuple(row), rows=WHY_ROWS, seconds=seconds), catalog)
 
 
-def _told(why: Why) -> dict[str, Any]:
-    """A tree as objects of JSON, from the leaves up, and of a bounded size."""
+def _told(why: Why, catalog: Catalog) -> dict[str, Any]:
+    """A tree as objects of JSON, from the leaves up, and of a bounded size.
+
+    A row of the table behind a view of a pipeline has the reason why nothing further is known.
+    """
     nodes = list(why.walk())[:WHY_NODES]
     made: dict[int, dict[str, Any]] = {}
     for node in reversed(nodes):
         below = [made[id(child)] for child in node.children if id(child) in made]
         row = None if node.row is None else [json_value(value) for value in node.row]
-        more = {"table": node.table, "times": node.times, "note": node.note, "ways": node.ways, "again": node.again}
+        behind = catalog.tables.get(node.table) if node.table.startswith(f"{HOME}.") else None
+        note = node.note or ("" if behind is None else behind.comments.get("", ""))
+        more = {"table": node.table, "times": node.times, "note": note, "ways": node.ways, "again": node.again}
         made[id(node)] = {
             "node": node.node,
             "columns": list(node.columns),

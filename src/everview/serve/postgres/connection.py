@@ -34,7 +34,7 @@ from everview.serve.postgres.decode import parameter
 from everview.serve.postgres.execution import SqlStatement, describe, sql_statement
 from everview.serve.postgres.portals import KeptByName, Portal, PreparedText
 from everview.serve.postgres.results import PIECE, AnsweredRows, SubscribedRows, described, formats_of, with_epoch
-from everview.serve.postgres.settings import REPORTED
+from everview.serve.postgres.settings import REPORTED, shown_name
 from everview.serve.postgres.states import ClientError, report_fields
 from everview.serve.postgres.transactions import PgTransaction
 from everview.types import STRING, Field, Schema
@@ -409,5 +409,5 @@ class PgConnection:
 
 
 def _shown_columns(command: ShowParameter) -> tuple[Schema, tuple[str, ...]]:
-    names = ("name", "setting", "description") if command.name == "all" else (command.name,)
+    names = ("name", "setting", "description") if command.name == "all" else (shown_name(command.name),)
     return Schema(Field(name, STRING) for name in names), names

@@ -119,7 +119,9 @@ class PgContext:
         settings = self.settings.all()
         known = self._system
         if known is None or known.catalog is not catalog or known.settings != settings:
-            known = SystemCatalog(catalog, self.database, self.user, self.process, settings, self.settings.set)
+            known = SystemCatalog(
+                catalog, self.database, self.user, self.process, settings, self.settings.set, self.session.role
+            )
             self._system = known
         return known
 

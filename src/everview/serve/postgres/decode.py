@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everview.errors import EverviewError
+from everview.frontends.sql.postgresql_arrays import NestedArray, array_elements
 from everview.plan.typing import literal, number
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.messages import MessageBody, ProtocolViolation
@@ -216,51 +217,12 @@ def _span(parts: dict[str, int]) -> dt.timedelta | Months:
 
 
 def _text_array(text: str, element: int) -> list[Any]:
-    """The elements of ``{1,NULL,"a b"}``."""
-    said = text.strip()
-    if not (said.startswith("{") and said.endswith("}")):
-        raise ValueError(text)
-    values: list[Any] = []
-    at, end = 1, len(said) - 1
-    if not said[1:end].strip():
-        return values
-    while at <= end:
-        item, quoted, at = _item(said, at)
-        if not quoted and item.upper() == "NULL":
-            values.append(None)
-        elif not quoted and not item:
-            raise ValueError(text)
-        else:
-            values.append(decoded(item.encode(), element, binary=False))
-        if said[at] == "}":
-            if at != end:
-                raise ValueError(text)
-            return values
-        at += 1
-    raise ValueError(text)
-
-
-def _item(said: str, at: int) -> tuple[str, bool, int]:
-    """The next element of an array's text, whether it was quoted, and where it ends."""
-    out, quoted, inside = list[str](), False, False
-    while True:
-        if at >= len(said):
-            raise ValueError(said)
-        c = said[at]
-        if c == "\\":
-            out.append(said[at + 1 : at + 2])
-            at += 2
-            continue
-        if c == '"':
-            inside, quoted = not inside, True
-        elif not inside and c in ",}":
-            item = "".join(out)
-            return (item if quoted else item.strip()), quoted, at
-        elif not inside and c == "{":
-            raise ClientError("arrays of arrays are given as JSON", "0A000")
-        else:
-            out.append(c)
-        at += 1
+    """The values of ``{1,NULL,"a b"}``."""
+    try:
+        elements = array_elements(text)
+    except NestedArray:
+        raise ClientError("arrays of arrays are given as JSON", "0A000") from None
+    return [None if each is None else decoded(each.encode(), element, binary=False) for each in elements]
 
 
 _TEXT: Final[dict[int, Callable[[str], Any]]] = {

@@ -42,6 +42,15 @@ class PgType:
     category: str  # as pg_type.typcategory has it
     type: Type  # that values of it are here
 
+    @property
+    def function(self) -> str:
+        """How the names of its functions begin: ``int4in``, ``date_in``."""
+        return f"{self.name}_" if self.name in _UNDERSCORED else self.name
+
+
+_UNDERSCORED: Final = (
+    "date", "time", "timestamp", "timestamptz", "interval", "numeric", "uuid", "json", "jsonb", "void",
+)  # fmt: skip
 
 _TYPES: Final = (
     PgType(16, 1000, "bool", "boolean", 1, "B", BOOLEAN),

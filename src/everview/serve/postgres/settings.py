@@ -140,6 +140,16 @@ _ALIASES: Final = {
 }
 
 
+def shown_name(name: str) -> str:
+    """The name of a parameter as SHOW heads its value.
+
+    >>> shown_name("time zone"), shown_name("search_path")
+    ('TimeZone', 'search_path')
+    """
+    name = _ALIASES.get(name, name)
+    return REPORTED.get(name, name)
+
+
 def _duration(text: str) -> tuple[float, str]:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if match is None or match[2] not in _MILLISECONDS:

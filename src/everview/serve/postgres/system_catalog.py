@@ -28,15 +28,14 @@ from everview.serve.postgres.system_rows import (
     index_text,
     quoted_name,
 )
+from everview.serve.roles import Role
 from everview.types import Schema
 
 INFORMATION: Final = "information_schema."
 TRUE_FUNCTIONS: Final = (
     "pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible", "pg_operator_is_visible",
     "pg_collation_is_visible", "pg_opclass_is_visible", "pg_opfamily_is_visible", "pg_conversion_is_visible",
-    "pg_ts_config_is_visible", "pg_statistics_obj_is_visible", "has_table_privilege", "has_schema_privilege",
-    "has_database_privilege", "has_column_privilege", "has_any_column_privilege", "has_function_privilege",
-    "has_sequence_privilege", "has_tablespace_privilege", "has_type_privilege", "pg_has_role",
+    "pg_ts_config_is_visible", "pg_statistics_obj_is_visible", "pg_has_role",
 )  # fmt: skip
 FALSE_FUNCTIONS: Final = (
     "pg_is_in_recovery", "pg_is_other_temp_schema", "pg_relation_is_publishable", "pg_is_wal_replay_paused",
@@ -49,8 +48,14 @@ NULL_FUNCTIONS: Final = (
 )  # fmt: skip
 ZERO_FUNCTIONS: Final = (
     "pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size", "pg_database_size",
-    "pg_tablespace_size", "age",
+    "pg_tablespace_size", "age", "pg_stat_get_numscans", "pg_stat_get_live_tuples", "pg_stat_get_dead_tuples",
 )  # fmt: skip
+
+
+READ_PRIVILEGES: Final = frozenset(("select", "usage", "connect", "execute", "set", "member"))
+WRITE_PRIVILEGES: Final = READ_PRIVILEGES | {"insert", "update", "delete", "truncate"}
+ADMIN_PRIVILEGES: Final = WRITE_PRIVILEGES | {"create", "references", "trigger", "temporary", "temp", "maintain"}
+PRIVILEGES: Final = {Role.READ: READ_PRIVILEGES, Role.WRITE: WRITE_PRIVILEGES, Role.ADMIN: ADMIN_PRIVILEGES}
 
 
 def _has_rows(name: str) -> bool:
@@ -77,11 +82,12 @@ class SystemCatalog:
     process: int
     settings: Mapping[str, str]
     configure: Callable[[str, str], None] | None = None
+    role: Role = Role.ADMIN
 
     @cached_property
     def rows(self) -> SystemRows:
         """The rows of pg_catalog."""
-        return SystemRows(self.catalog, self.database, self.user)
+        return SystemRows(self.catalog, self.database, self.user, PRIVILEGES[self.role])
 
     def table(self, name: str) -> pa.Table:
         """A relation of the catalog as a table."""
@@ -108,7 +114,7 @@ class SystemCatalog:
     def facts(self) -> SystemFacts:
         """All that functions and casts answer from."""
         return SystemFacts(
-            frozenset(SYSTEM_SCHEMAS),
+            {name: schema.names for name, schema in SYSTEM_SCHEMAS.items()},
             frozenset(name for name in SYSTEM_SCHEMAS if not _has_rows(name)),
             self._constants(),
             self._lookups(),
@@ -117,12 +123,13 @@ class SystemCatalog:
             self._names(),
             self.settings,
             self.configure,
+            PRIVILEGES[self.role],
         )
 
     def _constants(self) -> dict[str, Any]:
         said: dict[str, Any] = {
             "version": f"PostgreSQL {SERVER_VERSION} (Everview)", "current_database": self.database,
-            "current_catalog": self.database, "current_schema": PUBLIC, "current_schemas": ["pg_catalog", PUBLIC],
+            "current_catalog": self.database, "current_schema": PUBLIC,
             "current_user": self.user, "session_user": self.user, "current_role": self.user, "user": self.user,
             "pg_backend_pid": self.process, "pg_get_userbyid": self.user, "pg_encoding_to_char": "UTF8",
             "pg_char_to_encoding": 6, "pg_size_pretty": "0 bytes", "getdatabaseencoding": "UTF8",
@@ -160,6 +167,8 @@ class SystemCatalog:
         relations = {name: oid for stored, oid in self.rows.oids.items() for name in (stored, f"{PUBLIC}.{stored}")}
         system = {name: oid for base, oid in system_oids().items() for name in (base, f"pg_catalog.{base}")}
         folded = {name.lower(): oid for name, oid in relations.items()}
+        quoted = {".".join(map(quoted_name, name.split("."))): oid for name, oid in relations.items()}
+        quoted |= {".".join(f'"{part}"' for part in name.split(".")): oid for name, oid in relations.items()}
         types = {t.name: t.oid for t in PG_TYPES.values()} | {t.shown: t.oid for t in PG_TYPES.values()}
         types |= {
             "int": 23,
@@ -168,7 +177,7 @@ class SystemCatalog:
             **{f"{n}[]": t.array for n, t in PG_NAMES.items() if t.array},
         }
         return {
-            "regclass": {**system, **folded, **relations},
+            "regclass": {**system, **quoted, **folded, **relations},
             "regtype": {**{f"pg_catalog.{name}": oid for name, oid in types.items()}, **types},
             "regnamespace": self.rows.schemas,
             "regrole": {self.user: 10},

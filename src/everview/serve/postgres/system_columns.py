@@ -22,6 +22,9 @@ _KINDS: Final[dict[str, tuple[Type, Any]]] = {
     "m": (TIMESTAMP, None),
 }
 
+_TABLE_PRIVILEGES: Final = (
+    "grantor s grantee s table_catalog s table_schema s table_name s privilege_type s is_grantable s with_hierarchy s"
+)
 _COLUMNS: Final = {
     "pg_namespace": "oid o nspname s nspowner o nspacl t?",
     "pg_class": (
@@ -146,6 +149,7 @@ _COLUMNS: Final = {
         "backend_start m? xact_start m? query_start m? state s? query s? backend_type s?"
     ),
     "pg_stat_user_tables": "relid o schemaname s relname s seq_scan o n_live_tup o n_dead_tup o",
+    "pg_get_keywords": "word s catcode s barelabel b catdesc s baredesc s",
     "pg_timezone_names": "name s abbrev s is_dst b",
     "information_schema.schemata": (
         "catalog_name s schema_name s schema_owner s default_character_set_catalog s? default_character_set_schema s? "
@@ -190,6 +194,11 @@ _COLUMNS: Final = {
     "information_schema.routines": (
         "specific_catalog s specific_schema s specific_name s routine_catalog s routine_schema s routine_name s "
         "routine_type s data_type s? routine_definition s?"
+    ),
+    "information_schema.table_privileges": _TABLE_PRIVILEGES,
+    "information_schema.role_table_grants": _TABLE_PRIVILEGES,
+    "information_schema.column_privileges": (
+        "grantor s grantee s table_catalog s table_schema s table_name s column_name s privilege_type s is_grantable s"
     ),
     "information_schema.sequences": (
         "sequence_catalog s sequence_schema s sequence_name s data_type s start_value s increment s"

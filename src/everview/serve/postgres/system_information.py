@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.serve.postgres.oids import PG_ARRAYS, PG_TYPES, oid_of
-from everview.serve.postgres.system_rows import Row, SystemRows, constraint_definition
+from everview.serve.postgres.system_rows import (
+    PRIVILEGE_LETTERS,
+    Row,
+    SystemRelation,
+    SystemRows,
+    constraint_definition,
+)
 from everview.types import Decimal, Type
 
 _KINDS: Final = {"p": "PRIMARY KEY", "u": "UNIQUE", "f": "FOREIGN KEY", "c": "CHECK"}
-_TABLE_TYPES: Final = {"r": "BASE TABLE", "v": "VIEW", "m": "MATERIALIZED VIEW"}
+_TABLE_TYPES: Final = {"r": "BASE TABLE", "v": "VIEW"}
 _BITS: Final = {21: 16, 23: 32, 20: 64, 700: 24, 701: 53}
 _DATETIMES: Final = (1082, 1083, 1114, 1184, 1186)
 
@@ -20,10 +26,14 @@ _DATETIMES: Final = (1082, 1083, 1114, 1184, 1186)
 class InformationRows:
     """The rows of information_schema, of the same moment as the others.
 
-    Unlike in PostgreSQL, materialized views are among its tables: clients that know only this schema see them.
+    As in PostgreSQL, materialized views are not among its tables: clients add those of pg_class.
     """
 
     rows: SystemRows
+
+    @property
+    def _relations(self) -> list[SystemRelation]:
+        return [r for r in self.rows.relations if r.kind != "m"]
 
     def _constraint(self, schema: str, name: str) -> dict[str, Any]:
         return {
@@ -36,7 +46,7 @@ class InformationRows:
             yield {"catalog_name": self.rows.database, "schema_name": name, "schema_owner": self.rows.user}
 
     def tables(self) -> Iterator[Row]:
-        for r in self.rows.relations:
+        for r in self._relations:
             yield {
                 "table_catalog": self.rows.database, "table_schema": r.schema, "table_name": r.name,
                 "table_type": _TABLE_TYPES[r.kind], "is_insertable_into": "YES" if r.kind == "r" else "NO",
@@ -44,7 +54,7 @@ class InformationRows:
             }  # fmt: skip
 
     def columns(self) -> Iterator[Row]:
-        for r in self.rows.relations:
+        for r in self._relations:
             generated: Mapping[str, str] = getattr(r.definition, "generated", {})
             for place, f in enumerate(r.definition.schema, 1):
                 computed = f.name in generated
@@ -58,7 +68,7 @@ class InformationRows:
                 }  # fmt: skip
 
     def views(self) -> Iterator[Row]:
-        for r in self.rows.relations:
+        for r in self._relations:
             if r.kind != "r":
                 yield {
                     "table_catalog": self.rows.database, "table_schema": r.schema, "table_name": r.name,
@@ -118,6 +128,31 @@ class InformationRows:
                         "constraint_name": c.name,
                         "check_clause": constraint_definition(r, c).removeprefix("CHECK "),
                     }  # fmt: skip
+
+    def table_privileges(self) -> Iterator[Row]:
+        granted = [name for name in PRIVILEGE_LETTERS if name in self.rows.privileges]
+        for r in self._relations:
+            for privilege in granted:
+                yield {
+                    **self._grant(r), "privilege_type": privilege.upper(),
+                    "with_hierarchy": "YES" if privilege == "select" else "NO",
+                }  # fmt: skip
+
+    role_table_grants = table_privileges
+
+    def column_privileges(self) -> Iterator[Row]:
+        granted = [name for name in ("insert", "references", "select", "update") if name in self.rows.privileges]
+        for r in self._relations:
+            for f in r.definition.schema:
+                for privilege in granted:
+                    yield {**self._grant(r), "column_name": f.name, "privilege_type": privilege.upper()}
+
+    def _grant(self, relation: SystemRelation) -> dict[str, Any]:
+        user = self.rows.user
+        return {
+            "grantor": user, "grantee": user, "table_catalog": self.rows.database, "table_schema": relation.schema,
+            "table_name": relation.name, "is_grantable": "YES" if self.rows.access is None else "NO",
+        }  # fmt: skip
 
     def routines(self) -> Iterator[Row]:
         for function in self.rows.catalog.functions.values():

@@ -6,8 +6,8 @@ OIDs come from names by a hash, so that a relation keeps its OID for as long as 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.information import constraint_text
 from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns
+from everview.frontends.sql.postgresql_quoting import keywords
 from everview.frontends.sql.schemas import split_name
 from everview.plan.typing import literal
 from everview.scalars.expressions import Now
@@ -33,6 +34,9 @@ BTREE: Final = 403
 OPCLASS: Final = 10000
 DEFAULT_COLLATION: Final = 100
 CLASS_OIDS: Final = {"pg_class": 1259, "pg_namespace": 2615, "pg_type": 1247, "pg_constraint": 2606, "pg_proc": 1255}
+PRIVILEGE_LETTERS: Final = {
+    "insert": "a", "select": "r", "update": "w", "delete": "d", "truncate": "D", "references": "x", "trigger": "t",
+}  # fmt: skip
 Row = Mapping[str, Any]
 
 
@@ -69,6 +73,7 @@ class SystemRelation:
     name: str
     stored: str
     definition: TableDefinition | ViewDefinition
+    row_type: int  # the OID of the type of its rows
     indexes: tuple[SystemIndex, ...] = ()
     constraints: tuple[SystemConstraint, ...] = ()
 
@@ -98,6 +103,10 @@ class SystemRelation:
     def places(self, columns: tuple[str, ...]) -> list[int]:
         """The places of columns, from 1 on."""
         return [self.definition.schema.index(column) + 1 for column in columns]
+
+    def index_of(self, columns: tuple[str, ...]) -> int:
+        """The OID of the index of a key with some columns; 0 if there is none."""
+        return next((index.oid for index in self.indexes if set(index.columns) == set(columns)), 0)
 
     @property
     def text(self) -> str | None:
@@ -131,6 +140,13 @@ class SystemRows:
     catalog: Catalog
     database: str
     user: str
+    privileges: Collection[str] = ()  # that the user has on every table
+
+    @cached_property
+    def access(self) -> list[str] | None:
+        """What pg_class.relacl says of a table: the letters of the user's privileges; None for all of them."""
+        letters = "".join(letter for name, letter in PRIVILEGE_LETTERS.items() if name in self.privileges)
+        return None if len(letters) in (0, len(PRIVILEGE_LETTERS)) else [f"{self.user}={letters}/{self.user}"]
 
     @cached_property
     def schemas(self) -> dict[str, int]:
@@ -149,7 +165,7 @@ class SystemRows:
                 continue
             schema, name = split_name(stored, catalog.schemas)
             schema = schema if schema in catalog.schemas else PUBLIC
-            found = SystemRelation(oids.of("relation", stored), schema, name, stored, relation)
+            found = SystemRelation(oids.of("relation", stored), schema, name, stored, relation, oids.of("type", stored))
             made.append(_with_parts(found, oids) if isinstance(relation, TableDefinition) else found)
         return made
 
@@ -169,11 +185,13 @@ class SystemRows:
         watched |= {self.oids.get(c.text, 0) for r in self.relations for c in r.constraints if c.kind == "f"}
         for r in self.relations:
             yield {
-                "oid": r.oid, "relname": r.name, "relnamespace": self.schemas[r.schema], "relowner": OWNER_OID,
-                "relam": 0 if r.kind == "v" else HEAP, "reltuples": -1.0, "relhasindex": bool(r.indexes),
-                "relpersistence": "p", "relkind": r.kind, "relnatts": len(r.definition.schema),
-                "relchecks": sum(c.kind == "c" for c in r.constraints), "relispopulated": True, "relreplident": "d",
+                "oid": r.oid, "relname": r.name, "relnamespace": self.schemas[r.schema], "reltype": r.row_type,
+                "relowner": OWNER_OID, "relam": 0 if r.kind == "v" else HEAP, "reltuples": -1.0,
+                "relhasindex": bool(r.indexes), "relpersistence": "p", "relkind": r.kind,
+                "relnatts": len(r.definition.schema), "relchecks": sum(c.kind == "c" for c in r.constraints),
+                "relispopulated": True, "relreplident": "d",
                 "relhasrules": r.kind != "r", "relhastriggers": r.oid in watched,
+                "relacl": self.access,
             }  # fmt: skip
             for index in r.indexes:
                 yield {
@@ -210,8 +228,8 @@ class SystemRows:
             yield {
                 **common, "oid": t.oid, "typname": t.name, "typlen": t.size, "typbyval": 0 < t.size <= 8,
                 "typtype": "p" if t.category == "P" else "b", "typcategory": t.category, "typarray": t.array,
-                "typinput": f"{t.name}in", "typoutput": f"{t.name}out", "typreceive": f"{t.name}recv",
-                "typsend": f"{t.name}send", "typalign": "i", "typstorage": "p", "typtypmod": -1,
+                "typinput": f"{t.function}in", "typoutput": f"{t.function}out", "typreceive": f"{t.function}recv",
+                "typsend": f"{t.function}send", "typalign": "i", "typstorage": "p", "typtypmod": -1,
                 "typispreferred": t.name in ("text", "bool", "float8", "timestamptz", "interval"),
                 "typcollation": DEFAULT_COLLATION if t.category == "S" else 0,
             }  # fmt: skip
@@ -222,6 +240,13 @@ class SystemRows:
                     "typreceive": "array_recv", "typsend": "array_send", "typalign": "i", "typstorage": "x",
                     "typtypmod": -1, "typsubscript": "array_subscript_handler",
                 }  # fmt: skip
+        for r in self.relations:
+            yield {
+                **common, "oid": r.row_type, "typname": r.name, "typnamespace": self.schemas[r.schema], "typlen": -1,
+                "typtype": "c", "typcategory": "C", "typrelid": r.oid, "typinput": "record_in",
+                "typoutput": "record_out", "typreceive": "record_recv", "typsend": "record_send", "typalign": "d",
+                "typstorage": "x", "typtypmod": -1,
+            }  # fmt: skip
 
     def pg_attrdef(self) -> Iterator[Row]:
         oids = OidSource()
@@ -234,9 +259,10 @@ class SystemRows:
         for r in self.relations:
             for c in r.constraints:
                 other = by_oid.get(self.oids.get(c.text, 0)) if c.kind == "f" else None
+                index = c.index if other is None else other.index_of(c.others)
                 yield {
                     "oid": c.oid, "conname": c.name, "connamespace": self.schemas[r.schema], "contype": c.kind,
-                    "convalidated": True, "conrelid": r.oid, "conindid": c.index, "conislocal": True,
+                    "convalidated": True, "conrelid": r.oid, "conindid": index, "conislocal": True,
                     "connoinherit": c.kind != "c", "conkey": r.places(c.columns) if c.columns else None,
                     "confrelid": 0 if other is None else other.oid,
                     "confkey": None if other is None else other.places(c.others),
@@ -308,6 +334,14 @@ class SystemRows:
     def pg_tablespace(self) -> Iterator[Row]:
         yield {"oid": 1663, "spcname": "pg_default", "spcowner": OWNER_OID}
 
+    def pg_get_keywords(self) -> Iterator[Row]:
+        for word, reserved in sorted(keywords().items()):
+            yield {
+                "word": word, "catcode": "R" if reserved else "U", "barelabel": not reserved,
+                "catdesc": "reserved" if reserved else "unreserved",
+                "baredesc": "requires AS" if reserved else "can be bare label",
+            }  # fmt: skip
+
     def pg_tables(self) -> Iterator[Row]:
         for r in self.relations:
             if r.kind == "r":
@@ -358,9 +392,7 @@ def _with_parts(relation: SystemRelation, oids: OidSource) -> SystemRelation:
             unique(constraint.name, constraint.columns, primary=False)
         elif constraint_text(constraint) is not None:
             constraints.append(_other_constraint(relation, constraint, oids))
-    return SystemRelation(
-        relation.oid, relation.schema, relation.name, relation.stored, table, tuple(indexes), tuple(constraints)
-    )
+    return replace(relation, indexes=tuple(indexes), constraints=tuple(constraints))
 
 
 def _other_constraint(relation: SystemRelation, constraint: TableConstraint, oids: OidSource) -> SystemConstraint:

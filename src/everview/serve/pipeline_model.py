@@ -1,0 +1,144 @@
+"""A pipeline as its state describes it: its sources and its views as they were written, in a database without rows.
+
+The circuit of this database is what the explorer draws, and the plans of its views lead explanations of rows down to
+the sources. A view that was not written in SQL, or reads what only the pipeline's process knows, such as a function of
+Python, ends at its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from everview.database import Database, connect
+from everview.database.snapshots import core_of
+from everview.errors import EverviewError
+from everview.plan.node import Plan
+from everview.plan.nodes import scans
+from everview.plan.timed import is_companion
+from everview.runtimes.spark.stored import StoredDefinition, definitions
+from everview.scalars.session_zone import UTC
+from everview.serve.explorer.work import CircuitWork
+from everview.types import Schema
+from everview.types.names import quoted
+
+if TYPE_CHECKING:
+    from everview.circuit.program import Program
+    from everview.database.catalog import Catalog
+    from everview.database.definitions import ViewDefinition
+    from everview.runtimes.embedded.history import StateReader
+    from everview.serve.timeline import EpochSeen
+
+HOME: Final = "pipeline"  # the schema of the tables behind views
+ZONE: Final = "timezone"
+UNWRITTEN: Final = "the state does not say how this view was written, so the rows behind it are not known"
+
+
+def plain_name(name: str) -> str:
+    """The name of a relation of a pipeline in a database."""
+    return name.replace(".", "_")
+
+
+def shown_as_kept(database: Database, name: str, schema: Schema) -> None:
+    """Define a view that shows the rows of the table behind it."""
+    database.create_table(f"{HOME}.{plain_name(name)}", schema)
+    columns = ", ".join(map(quoted, schema.names))
+    source = f"{HOME}.{quoted(plain_name(name))}"
+    database.sql(f"CREATE MATERIALIZED VIEW {quoted(plain_name(name))} AS SELECT {columns} FROM {source}")
+
+
+class PipelineModel:
+    """The definitions of a pipeline at an epoch."""
+
+    def __init__(self, state: StateReader, views: Mapping[str, Schema]) -> None:
+        """Read the definitions of a state; ``views`` are those that it keeps, which are the ones that are shown."""
+        meta = state.manifest.meta
+        self._database = connect(timezone=meta.get(ZONE, UTC))
+        core_of(self._database).sealed = True  # a text of the state reaches no file
+        self._database.sql(f"CREATE SCHEMA {HOME}")
+        for name, schema in meta.get("sources", {}).items():
+            if not is_companion(name) and name not in views:
+                self._database.create_table(plain_name(name), Schema.parse(schema))
+        self._define(definitions(state), views)
+
+    def _define(self, written: Iterable[StoredDefinition], views: Mapping[str, Schema]) -> None:
+        for each in written:
+            try:
+                self._database.sql(each.text, dialect=each.dialect)
+            except EverviewError:  # it reads what only the pipeline's process knows
+                continue
+        for name, schema in views.items():
+            if plain_name(name) not in self.catalog.relations:
+                shown_as_kept(self._database, name, schema)
+
+    @property
+    def program(self) -> Program:
+        """The program of its circuit."""
+        return core_of(self._database).run.program
+
+    @property
+    def catalog(self) -> Catalog:
+        """Its relations."""
+        return core_of(self._database).catalog
+
+    def explaining(self, kept: Catalog) -> Catalog:
+        """The catalog of a mirror with the plans by which rows of its views are explained, where these are known.
+
+        Where they are not, the table behind a view says why.
+        """
+        views, tables = dict(kept.views), dict(kept.tables)
+        for name, view in kept.views.items():
+            table = kept.tables.get(f"{HOME}.{name}")
+            if table is None:
+                continue
+            written = self.catalog.views.get(name)
+            reason = self._unknown(written, kept, view.schema)
+            if reason or written is None:
+                tables[table.name] = replace(table, comments={**table.comments, "": reason})
+            else:
+                said = {"text": written.text, "dialect": written.dialect, "plan": written.plan}
+                views[name] = replace(view, **said, optimized=written.optimized)
+        return replace(kept, views=views, tables=tables)
+
+    def _unknown(self, written: ViewDefinition | None, kept: Catalog, schema: Schema) -> str:
+        """Why rows of a view cannot be explained; nothing if they can."""
+        plan = None if written is None else written.optimized
+        if not isinstance(plan, Plan) or plan.schema.types != schema.types:
+            return UNWRITTEN
+        read = sorted({*scans(plan)})
+        if any(relation.startswith(f"{HOME}.") for relation in read):
+            return UNWRITTEN
+        missing = next((relation for relation in read if relation not in kept.relations), None)
+        return "" if missing is None else f"the rows behind it are not known: {missing} is not kept, as with keep=True"
+
+    def work(self, mirror: Database, epochs: Iterable[EpochSeen]) -> CircuitWork:
+        """The rows that came into sources and out of views in some epochs, and the rows that are held."""
+        circuit, run = self.program.circuit, core_of(mirror).run
+        rows, steps, held = dict[str, int](), dict[str, int](), dict[str, int]()
+
+        def count(node: int, said: int) -> None:
+            rows[f"n{node}"] = rows.get(f"n{node}", 0) + said
+            steps[f"n{node}"] = steps.get(f"n{node}", 0) + 1
+
+        for epoch in epochs:
+            for name, said in epoch.rows_in.items():
+                if (node := self.program.table(plain_name(name))) is not None:
+                    count(node, said)
+            for name, said in epoch.rows_out.items():
+                if (sink := circuit.sinks.get(plain_name(name))) is not None:
+                    count(sink, said)
+        for name in [*circuit.tables, *circuit.sinks]:
+            own = self.program.table(name) if name in circuit.tables else self.program.contents(name)
+            trace = _trace_of(run.program, name)
+            if own is not None and trace is not None:
+                held[f"n{own}"] = sum(len(each.before) for each in run.state.of(trace, ()))
+        return CircuitWork(run.epoch, self.program, None, rows, steps, {}, held)
+
+
+def _trace_of(program: Program, relation: str) -> int | None:
+    """The node of a mirror whose trace holds a relation."""
+    circuit = program.circuit
+    if relation in circuit.tables:
+        return program.table(relation)
+    return program.contents(relation) if relation in circuit.sinks else None

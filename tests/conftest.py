@@ -17,6 +17,8 @@ from standalone import JAVA, SPARK_JAVA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hdfs_cluster import Hdfs
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 # Of every Java that PySpark starts, in processes that tests start, too.
@@ -121,6 +123,15 @@ def s3() -> Iterator[str]:
     from object_store import s3_server
 
     with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """An HDFS that only this test run has."""
+    from hdfs_cluster import hdfs_server
+
+    with hdfs_server() as server:
         yield server
 
 

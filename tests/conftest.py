@@ -108,6 +108,15 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The address of a MariaDB server that only this test run has, behind ``jdbc:mariadb://``."""
+    from mariadb import mariadb_server
+
+    with mariadb_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session with Delta Lake and Iceberg, on the PySpark that both are made for."""
     from lake_session import lake_session

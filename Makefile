@@ -16,14 +16,14 @@ PYTEST := $(BIN)/python -m pytest
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup cargo java postgres chromium connectors dbt run test fast check bench bench-native docs site conformance torture mutants
+.PHONY: help setup cargo java postgres mariadb chromium connectors dbt run test fast check bench bench-native docs site conformance torture mutants
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # What does not need each other is done at the same time.
-setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, Chromium, Kafka, Delta Lake, Iceberg and dbt
-	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(CLASSES) postgres chromium connectors dbt
+setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, MariaDB, Chromium, Kafka, HDFS, Delta Lake, Iceberg and dbt
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(CLASSES) postgres mariadb chromium connectors dbt
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -77,6 +77,9 @@ java:
 
 postgres:
 	@scripts/postgres.sh
+
+mariadb:
+	@scripts/mariadb.sh
 
 chromium:
 	@scripts/chromium.sh

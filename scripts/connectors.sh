@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# See to what the tests of Kafka, Delta Lake, Iceberg and databases run on, in .connectors: a broker, Spark's connectors,
-# drivers, and the newest PySpark that releases of both Delta Lake and Iceberg are made for. Everything is pinned by
-# version and SHA-256. The jars are fetched by Ivy, which PySpark brings with it; what is there already is not fetched
-# again.
+# See to what the tests of Kafka, HDFS, Delta Lake, Iceberg and databases run on, in .connectors: a broker, a cluster of
+# Hadoop's, Spark's connectors, drivers, and the newest PySpark that releases of both Delta Lake and Iceberg are made for.
+# Everything is pinned by version and SHA-256. The jars are fetched by Ivy, which PySpark brings with it; what is there
+# already is not fetched again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +42,7 @@ other_spark() { # beside the pinned one, which stays in .venv; installed whole o
     mv "$home/spark.writing" "$home/$spark"
 }
 
-for use in broker kafka databases delta iceberg; do
+for use in broker kafka databases hdfs delta iceberg; do
     intact "$use" && continue
     echo "Fetching the jars of $use: less than a minute, once."
     fetch "$use"

@@ -17,6 +17,8 @@ from standalone import JAVA, SPARK_JAVA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hdfs_cluster import Hdfs
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 # Of every Java that PySpark starts, in processes that tests start, too.
@@ -106,6 +108,15 @@ def postgres() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The address of a MariaDB server that only this test run has, behind ``jdbc:mariadb://``."""
+    from mariadb import mariadb_server
+
+    with mariadb_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session with Delta Lake and Iceberg, on the PySpark that both are made for."""
     from lake_session import lake_session
@@ -121,6 +132,15 @@ def s3() -> Iterator[str]:
     from object_store import s3_server
 
     with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """An HDFS that only this test run has."""
+    from hdfs_cluster import hdfs_server
+
+    with hdfs_server() as server:
         yield server
 
 

@@ -1,14 +1,24 @@
-"""An object store of the tests' own: moto's S3 over HTTP, on this machine's loopback."""
+"""An object store of the tests' own, moto's S3 over HTTP on this machine's loopback; and trials for any store."""
 
 from __future__ import annotations
 
 import logging
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
-from everview.traces.store import Fingerprints
+import numpy as np
+import pytest
+
+from everview.errors import LockedState
+from everview.traces.store import Fingerprints, Store
+from everview.traces.store.objects import Objects
 
 _numbers = count()
 
@@ -64,3 +74,61 @@ def state_url(server: str) -> str:
     where = server.replace(":", "%3A")
     query = f"scheme=http&endpoint_override={where}&region=us-east-1"
     return f"s3://everview:secret@bank/state-{next(_numbers)}?{query}"
+
+
+# -- trials
+
+
+def try_objects(objects: Objects, folder: Path) -> None:
+    """Everything that a state asks of a store."""
+    assert objects.create("log/a", b"one")
+    assert not objects.create("log/a", b"two")
+    objects.write("segments/b", b"three")
+    objects.write("segments/b", b"fourth")
+    assert (objects.read("log/a"), objects.read("log/b"), objects.size("segments/b")) == (b"one", None, 6)
+    assert objects.size("segments/none") is None
+    assert (objects.names("log"), objects.names("nothing")) == (["a"], [])
+    assert objects.fetch("segments/b", folder / "b")
+    assert (folder / "b").read_bytes() == b"fourth"
+    assert not objects.fetch("segments/none", folder / "none")
+    objects.delete("log/a")
+    objects.delete("log/a")
+    assert objects.names("log") == []
+
+
+def try_killed_writers(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three writers are killed, one after the other: all that they said is there, once and in order."""
+    Store.create(url, PLAN).close()
+    told = 0
+    for kill in range(3):
+        monkeypatch.setenv("EVERVIEW_CACHE", str(folder / f"machine-{kill}"))
+        with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                told = int(line)
+                if told >= 5 * (kill + 1) + kill:
+                    break
+            writer.send_signal(signal.SIGKILL)
+            told = max([told, *map(int, writer.stdout.read().split())])
+    with Store.open(url) as store:
+        epochs = [int(part.array[0, 0]) for part in store.slices("edges")]
+        assert epochs == [*range(1, store.epoch + 1)]
+        assert told <= store.epoch <= told + 1
+        store.verify()
+
+
+def try_two_writers(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer on another machine takes over from one that lives, which stops at its next commit."""
+    Store.create(url, PLAN).close()
+    shown = re.escape(re.sub(r"\?.*|[^/]*@", "", url))
+    with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, stderr=-1, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "1\n"
+        with pytest.raises(LockedState, match=rf"another writer has {shown} open \(process"):
+            Store.open(url)
+        monkeypatch.setenv("EVERVIEW_CACHE", str(folder / "elsewhere"))
+        with Store.open(url) as store:
+            said, why = writer.communicate(timeout=60)
+            assert f"LockedState: another writer has taken over the state at {store.place}" in why
+            assert store.epoch == max([1, *map(int, said.split())])
+            store.commit(store.epoch + 1, [("edges", 0, np.full((1, 2), -1))])

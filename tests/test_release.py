@@ -13,7 +13,12 @@ import everview
 
 ROOT = Path(__file__).parents[1]
 # The package that an extra installs, as it is imported.
-IMPORTED = {"confluent-kafka": "confluent_kafka", "ipython": "IPython", "prompt-toolkit": "prompt_toolkit"}
+IMPORTED = {
+    "hdfs-native": "hdfs_native",
+    "confluent-kafka": "confluent_kafka",
+    "ipython": "IPython",
+    "prompt-toolkit": "prompt_toolkit",
+}
 FOR_PYSPARK = {"connect"}  # extras with what PySpark asks for, and we do not import
 
 

@@ -64,33 +64,44 @@ def test_a_driver_that_dies_goes_on_on_another_machine(
     elsewhere: Callable[[str], None],
     step: str,
 ) -> None:
+    try_dying(spark, state_url(s3), tmp_path, monkeypatch, elsewhere, step)
+
+
+def try_dying(
+    spark: SparkSession,
+    url: str,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: Callable[[str], None],
+    step: str,
+) -> None:
+    """A driver dies at a step, and goes on on other machines: nothing is lost, and nothing counts twice."""
     place, crash = CRASHES[step]
-    url = state_url(s3)
     for number in range(3):
-        feed(tmp_path / "in", number)
-    p = build(spark, url, tmp_path, place)
+        feed(root / "in", number)
+    p = build(spark, url, root, place)
     with monkeypatch.context() as patched:
         crash(patched)
         with pytest.raises(Exception, match=r"Crash|crash|before|after"):
             run(p)
     die(p)
     elsewhere("another machine")
-    with build(spark, url, tmp_path, place) as p:
+    with build(spark, url, root, place) as p:
         run(p)
         assert p.epoch == 3
-        check(spark, p, tmp_path)
+        check(spark, p, root)
     elsewhere("a third one")
-    feed(tmp_path / "in", 3)
-    with build(spark, url, tmp_path) as p:
+    feed(root / "in", 3)
+    with build(spark, url, root) as p:
         run(p)
         assert p.epoch == 4
-        check(spark, p, tmp_path)
+        check(spark, p, root)
         assert p.verify()
         p.vacuum(keep_epochs=2)
         then = spark.read.format("everview").option("view", "sums").option("epoch", "3").load(url)
         now = spark.read.format("everview").option("view", "sums").load(url)
         assert then.count() <= 3
-        assert sorted(tuple(row) for row in now.collect()) == recomputed(tmp_path / "in")
+        assert sorted(tuple(row) for row in now.collect()) == recomputed(root / "in")
 
 
 def test_a_batch_pipeline_on_the_cluster_with_bad_rows(

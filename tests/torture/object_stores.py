@@ -2,8 +2,9 @@
 
 The tests have moto's S3. Here are a gateway that speaks S3 over a folder, and emulators of Azure's and Google's stores,
 each on loopback, installed when the trial begins by its own package manager; one that cannot be installed here is a
-note. Every writer runs as if on a machine of its own. All that was told to be committed must be there afterwards, once,
-in order, and every byte as it was written.
+note. HDFS is that of the tests, whose name node is now and then started anew under a writer. Every writer runs as if on
+a machine of its own. All that was told to be committed must be there afterwards, once, in order, and every byte as it
+was written.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -101,16 +103,39 @@ def run(seconds: float, seed: int) -> Outcome:
     (HOME / "python").mkdir(parents=True, exist_ok=True)
     os.environ["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(HOME / "python")])
     sys.path.append(str(HOME / "python"))
+    share = seconds / (len(SERVERS) + 1)
     for name, server in SERVERS.items():
         if (missing := _installed(server)) is not None:
             outcome.notes.append(f"{name} was not tried: {missing}")
             continue
         with tempfile.TemporaryDirectory() as folder, _served(server, Path(folder)) as port:
-            ends, number = time.monotonic() + seconds / len(SERVERS), 0
-            while number == 0 or time.monotonic() < ends:
-                number += 1
+            for number in _numbers_for(share):
                 _try(outcome, name, server.url(port, number), Path(folder), chance)
+    _try_hdfs(outcome, share, chance)
     return outcome
+
+
+def _try_hdfs(outcome: Outcome, seconds: float, chance: random.Random) -> None:
+    from hdfs_cluster import hdfs_server
+
+    with tempfile.TemporaryDirectory() as folder, hdfs_server() as server:
+
+        def disturb() -> None:
+            if chance.random() < 0.2:
+                server.cluster.restartNameNodes()
+                outcome.tried["name nodes started anew under a writer"] += 1
+
+        for _ in _numbers_for(seconds):
+            _try(outcome, "HDFS", server.state_url(), Path(folder), chance, disturb)
+
+
+def _numbers_for(seconds: float) -> Iterator[int]:
+    """Numbers from 1 on, for so long; one at least."""
+    ends = time.monotonic() + seconds
+    for number in count(1):
+        yield number
+        if time.monotonic() >= ends:
+            return
 
 
 def _installed(server: StoreServer) -> str | None:
@@ -160,8 +185,18 @@ def _wait_for(port: int) -> None:
     raise TimeoutError(f"no server at port {port} after 30 seconds")
 
 
-def _try(outcome: Outcome, name: str, url: str, folder: Path, chance: random.Random) -> None:
-    """Let three writers of a state be killed, one after the other, and look at what they have left."""
+def _try(
+    outcome: Outcome,
+    name: str,
+    url: str,
+    folder: Path,
+    chance: random.Random,
+    disturb: Callable[[], None] = lambda: None,
+) -> None:
+    """Let three writers of a state be killed, one after the other, and look at what they have left.
+
+    A writer whose server is disturbed may end by itself.
+    """
     from everview.traces.store import Store
 
     place = folder / url.partition("?")[0].rpartition("/")[2]
@@ -174,6 +209,7 @@ def _try(outcome: Outcome, name: str, url: str, folder: Path, chance: random.Ran
         with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             wanted = told + chance.randrange(3, 20)
+            disturb()
             for line in writer.stdout:
                 told = int(line)
                 if told >= wanted:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from everview.spark.sinks import SinkSpec
 
 Upsert = Callable[[str, str, Mapping[str, str], Sequence[str]], str]
-_STATE, _NAME, _EPOCH = '"state"', '"target"', '"epoch"'  # columns of everview_epochs
+_COLLATION: Final = "EVERVIEW_COLLATION"  # in types of MySQL's, where the server's own is to be
 # Types whose values cross to the database as text, in UTC, and are made there what they should be.
 _AS_TEXT: Final = ("DECIMAL", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ")
 
@@ -55,6 +55,29 @@ def by_merge(target: str, rows: str, values: Mapping[str, str], keys: Sequence[s
     )
 
 
+def by_duplicate_key(target: str, rows: str, values: Mapping[str, str], keys: Sequence[str]) -> str:
+    """The same as MySQL and MariaDB say it."""
+    taken = ", ".join(f"{value} AS {name}" for name, value in values.items())
+    others = [name for name in values if name not in keys] or keys
+    replaced = ", ".join(f"{name} = d.{name}" for name in others)
+    listed, new = ", ".join(values), ", ".join(f"d.{name}" for name in values)
+    return (
+        f"INSERT INTO {target} ({listed}) SELECT {new} FROM (SELECT {taken} FROM {rows}) AS d "
+        f"ON DUPLICATE KEY UPDATE {replaced}"
+    )
+
+
+def cast_text(name: str, field: Field, wanted: str) -> str:
+    """A column of text as one of another type; in standard SQL."""
+    return f"CAST({name} AS {wanted})"
+
+
+def cast_text_without_zone(name: str, field: Field, wanted: str) -> str:
+    """The same where no type has a zone: a timestamp is that of UTC."""
+    text = f"SUBSTRING_INDEX({name}, '+', 1)" if field.type.sql == "TIMESTAMP" else name
+    return f"CAST({text} AS {wanted})"
+
+
 @dataclass(frozen=True, slots=True)
 class SinkDialect:
     """A kind of database."""
@@ -65,6 +88,14 @@ class SinkDialect:
     types: Mapping[str, str]  # of columns that are made, by ours; without one a column is refused
     decimal: str  # of a DECIMAL, with its precision and scale
     upsert: Upsert
+    quote: str = '"'  # around names
+    keys: Mapping[str, str] | None = None  # types of columns of a key, where they are others
+    name_type: str = "varchar({0})"  # of names in everview_epochs, with how long they are
+    cast: Callable[[str, Field, str], str] = cast_text
+    begin: str | None = None  # a statement for every connection
+
+    def quoted(self, *names: str) -> str:
+        return ".".join(self.quote + name.replace(self.quote, self.quote * 2) + self.quote for name in names)
 
 
 _NUMBERS: Final = {
@@ -85,7 +116,39 @@ _H2: Final = {
     "TIMESTAMP": "timestamp(6) with time zone",
     "TIMESTAMP_NTZ": "timestamp(6)",
 }
+# MySQL's own collations take "a" for "A" or for "a ": then two keys would be one.
+_TEXT: Final = f"CHARACTER SET utf8mb4 COLLATE {_COLLATION}"
+_MYSQL: Final = {
+    "BOOLEAN": "boolean",
+    "FLOAT": "float",
+    "STRING": f"longtext {_TEXT}",
+    "BINARY": "longblob",
+    "DATE": "date",
+    "TIME": "time(6)",
+    "TIMESTAMP": "datetime(6)",
+    "TIMESTAMP_NTZ": "datetime(6)",
+}
+
+
+def _like_mysql(name: str, driver: str, jar: str) -> SinkDialect:
+    return SinkDialect(
+        name,
+        driver,
+        jar,
+        _NUMBERS | _MYSQL,
+        "decimal({0}, {1})",
+        by_duplicate_key,
+        quote="`",
+        keys={"STRING": f"varchar(255) {_TEXT}", "BINARY": "varbinary(255)"},  # a key has no text of any length
+        name_type=f"varchar({{0}}) {_TEXT}",
+        cast=cast_text_without_zone,
+        begin="SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')",  # else what is too long is cut off
+    )
+
+
 DIALECTS: Final = {
+    "mysql": _like_mysql("MySQL", "com.mysql.cj.jdbc.Driver", "com.mysql:mysql-connector-j"),
+    "mariadb": _like_mysql("MariaDB", "org.mariadb.jdbc.Driver", "org.mariadb.jdbc:mariadb-java-client"),
     "sqlite": SinkDialect(
         "SQLite",
         "org.sqlite.JDBC",
@@ -101,6 +164,18 @@ DIALECTS: Final = {
 def dialect_of(url: str) -> SinkDialect | None:
     """The kind of database that an address leads to; None if there is none here."""
     return DIALECTS.get(url.removeprefix("jdbc:").partition(":")[0])
+
+
+def address_for_spark(url: str) -> str:
+    """An address as Spark knows the database by it: MariaDB's as one of MySQL's, which MariaDB's driver takes if told.
+
+    >>> address_for_spark("jdbc:mariadb://host/bank?user=ada"), address_for_spark("jdbc:h2:mem:bank")
+    ('jdbc:mysql://host/bank?user=ada&permitMysqlScheme', 'jdbc:h2:mem:bank')
+    """
+    ours, _, rest = url.partition("mariadb:")
+    if ours != "jdbc:":
+        return url
+    return f"jdbc:mysql:{rest}{'&' if '?' in rest else '?'}permitMysqlScheme"
 
 
 def deliver_by_driver(
@@ -128,9 +203,11 @@ class DriverDelivery:
         found = dialect_of(spec.jdbc)
         assert found is not None, "`sink_of` has checked the address"
         self._spark, self._spec, self._schema, self._dialect = spark, spec, schema, found
+        self._url, self._quoted = address_for_spark(spec.jdbc), found.quoted
         digest = hashlib.blake2b(f"{state}/{'/'.join(place)}".encode(), digest_size=8).hexdigest()
-        self._target, self._between = _quoted(*place), _quoted(*place[:-1], f"everview_{digest}")
-        self._epochs, self._known = _quoted(*place[:-1], "everview_epochs"), (state, place[-1])
+        self._target, self._between = self._quoted(*place), self._quoted(*place[:-1], f"everview_{digest}")
+        self._epochs, self._known = self._quoted(*place[:-1], "everview_epochs"), (state, place[-1])
+        self._this_sink = f"{self._quoted('state')} = ? AND {self._quoted('target')} = ?"
         self._columns = {field.name: self._type(field) for field in schema}
 
     @contextmanager
@@ -140,6 +217,8 @@ class DriverDelivery:
         connection = self._connect(java)
         try:
             connection.setAutoCommit(False)
+            if self._dialect.begin is not None:
+                _do(connection, self._dialect.begin)
             yield connection
         finally:
             connection.rollback()
@@ -147,10 +226,12 @@ class DriverDelivery:
 
     def prepare(self, connection: Any, epoch: int) -> bool:
         """Whether an epoch is new; if so, the tables are there afterwards, that of its rows empty."""
-        _do(
+        state, name, number = map(self._quoted, ("state", "target", "epoch"))
+        short, long = map(self._dialect.name_type.format, (64, 255))
+        self._create(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {self._epochs} ({_STATE} varchar(64) NOT NULL, "
-            f"{_NAME} varchar(255) NOT NULL, {_EPOCH} bigint NOT NULL, PRIMARY KEY ({_STATE}, {_NAME}))",
+            f"TABLE IF NOT EXISTS {self._epochs} ({state} {short} NOT NULL, {name} {long} NOT NULL, "
+            f"{number} bigint NOT NULL, PRIMARY KEY ({state}, {name}))",
         )
         last = self._last(connection)
         if last > epoch:
@@ -160,17 +241,21 @@ class DriverDelivery:
             )
         if last == epoch:
             return False
-        held = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in self._columns.items())
-        _do(
-            connection,
-            f"CREATE TABLE IF NOT EXISTS {self._target} ({held}, PRIMARY KEY ({', '.join(self._keys)}))",
-        )
+        held = ", ".join(f"{self._quoted(name)} {type_}" for name, type_ in self._columns.items())
+        self._create(connection, f"TABLE IF NOT EXISTS {self._target} ({held}, PRIMARY KEY ({', '.join(self._keys)}))")
         self.clear(connection)
-        staged = ", ".join(f"{_quoted(field.name)} {self._staged(field)}" for field in self._schema)
+        staged = ", ".join(f"{self._quoted(field.name)} {self._staged(field)}" for field in self._schema)
         text = self._dialect.types["STRING"]
-        _do(connection, f"CREATE TABLE {self._between} ({_quoted(OP)} {text}, {staged})")
+        self._create(connection, f"TABLE {self._between} ({self._quoted(OP)} {text}, {staged})")
         connection.commit()
         return True
+
+    def _create(self, connection: Any, text: str) -> None:
+        """Create a table, with the collation by which the server tells all texts apart, if types have one."""
+        if _COLLATION in text:
+            of_mariadb = "MariaDB" in str(connection.getMetaData().getDatabaseProductVersion())
+            text = text.replace(_COLLATION, "utf8mb4_nopad_bin" if of_mariadb else "utf8mb4_0900_bin")
+        _do(connection, f"CREATE {text}")
 
     def stage(self, frame: DataFrame) -> None:
         """Let Spark write rows to the table between, in one task: some databases have one writer at a time."""
@@ -179,21 +264,21 @@ class DriverDelivery:
         for field in self._schema:
             if _crosses_as_text(field):
                 frame = frame.withColumn(field.name, _text(f.col(_spark_name(field.name)), field))
-        options = {"url": self._spec.jdbc, "dbtable": self._between, "driver": self._dialect.driver}
+        options = {"url": self._url, "dbtable": self._between, "driver": self._dialect.driver}
         names = [OP, *self._schema.names]
         writer: Any = frame.select(*map(_spark_name, names)).coalesce(1).write.format("jdbc").mode("append")
         writer.options(**(dict(self._spec.options) | options)).save()
 
     def take(self, connection: Any, epoch: int) -> None:
         """Take the rows from the table between to the target, and note the epoch; not yet committed."""
-        op = _quoted(OP)
-        same = " AND ".join(f"d.{key} = {self._target}.{key}" for key in self._keys)
-        gone = f"SELECT 1 FROM {self._between} d WHERE d.{op} = '{DELETE}' AND {same}"
+        op = self._quoted(OP)
+        values = {self._quoted(field.name): self._value(field) for field in self._schema}
+        same = " AND ".join(f"{values[key]} = {self._target}.{key}" for key in self._keys)
+        gone = f"SELECT 1 FROM {self._between} WHERE {op} = '{DELETE}' AND {same}"
         _do(connection, f"DELETE FROM {self._target} WHERE EXISTS ({gone})")
-        values = {_quoted(field.name): self._value(field) for field in self._schema}
         rows = f"{self._between} WHERE {op} <> '{DELETE}'"
         _do(connection, self._dialect.upsert(self._target, rows, values, self._keys))
-        _do(connection, f"DELETE FROM {self._epochs} WHERE {_STATE} = ? AND {_NAME} = ?", *self._known)
+        _do(connection, f"DELETE FROM {self._epochs} WHERE {self._this_sink}", *self._known)
         _do(connection, f"INSERT INTO {self._epochs} VALUES (?, ?, {epoch})", *self._known)
 
     def clear(self, connection: Any) -> None:
@@ -202,12 +287,11 @@ class DriverDelivery:
 
     @property
     def _keys(self) -> list[str]:
-        return [_quoted(name) for name in self._spec.key]
+        return [self._quoted(name) for name in self._spec.key]
 
     def _last(self, connection: Any) -> int:
-        with _prepared(
-            connection, f"SELECT {_EPOCH} FROM {self._epochs} WHERE {_STATE} = ? AND {_NAME} = ?", self._known
-        ) as s:
+        text = f"SELECT {self._quoted('epoch')} FROM {self._epochs} WHERE {self._this_sink}"
+        with _prepared(connection, text, self._known) as s:
             found = s.executeQuery()
             return int(found.getLong(1)) if found.next() else 0
 
@@ -220,9 +304,9 @@ class DriverDelivery:
             given.put(name, value)
         try:
             said = java.jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given)
-            options = jdbc.JDBCOptions(self._spec.jdbc, "everview", said)
+            options = jdbc.JDBCOptions(self._url, "everview", said)
             return (
-                java.jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(self._spec.jdbc)
+                java.jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(self._url)
                 .createConnectionFactory(options)
                 .apply(-1)
             )
@@ -240,6 +324,8 @@ class DriverDelivery:
         if isinstance(field.type, Decimal):
             return self._dialect.decimal.format(field.type.precision, field.type.scale)
         made = self._dialect.types.get(field.type.sql)
+        if made is not None and field.name in self._spec.key:
+            return (self._dialect.keys or {}).get(field.type.sql, made)
         if made is None:
             raise SinkError(
                 f'column "{field.name}" of view "{self._spec.view}" is {field.type}, which {self._dialect.name} does '
@@ -249,12 +335,14 @@ class DriverDelivery:
         return made
 
     def _staged(self, field: Field) -> str:
-        return self._dialect.types["STRING"] if _crosses_as_text(field) else self._columns[field.name]
+        """The type of a column of the table between, which takes every value."""
+        return self._dialect.types["STRING" if _crosses_as_text(field) else field.type.sql]
 
     def _value(self, field: Field) -> str:
         """A column of the table between as one of the target's type."""
-        name, wanted = _quoted(field.name), self._columns[field.name]
-        return f"CAST({name} AS {wanted})" if wanted != self._staged(field) else name
+        name, wanted = self._quoted(field.name), self._columns[field.name]
+        is_cast = _crosses_as_text(field) and wanted != self._staged(field)
+        return self._dialect.cast(name, field, wanted) if is_cast else name
 
 
 def _crosses_as_text(field: Field) -> bool:
@@ -285,10 +373,6 @@ def _prepared(connection: Any, text: str, values: Sequence[str]) -> Generator[An
         yield statement
     finally:
         statement.close()
-
-
-def _quoted(*names: str) -> str:
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def _spark_name(name: str) -> str:

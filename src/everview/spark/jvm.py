@@ -161,3 +161,15 @@ def rows_of_constant(spark: SparkSession, leaf: Any, most: int) -> pa.Table | No
     else:
         batch = converters.toBatchWithSchemaIterator(rows.iterator(), schema, most, 0, zone, False, False).next()
     return pa.ipc.open_stream(bytes(batch)).read_all()
+
+
+def first_cause(error: Exception) -> str:
+    """What was wrong first, in one line: of an exception of Java's, its innermost cause."""
+    from py4j.protocol import Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    cause: Any = error.java_exception
+    while (inner := cause.getCause()) is not None:
+        cause = inner
+    return str(cause.toString()).partition("\n")[0]

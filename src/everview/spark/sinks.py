@@ -34,6 +34,7 @@ from everview.spark.folders import SCHEME, folder, local_path
 from everview.spark.frames import frame_of
 from everview.spark.iceberg import deliver_to_iceberg
 from everview.spark.jdbc import check_url, deliver_rows
+from everview.spark.jvm import first_cause
 from everview.spark.kafka import KAFKA, SERVERS
 from everview.spark.tables import ICEBERG
 from everview.spark.topics import deliver_records
@@ -199,9 +200,8 @@ def deliver(
     except (SinkError, MissingRuntime):
         raise
     except Exception as error:
-        cause = str(error).strip().partition("\n")[0]
         raise SinkError(
-            f"epoch {epoch} was not delivered: {spec}: {type(error).__name__}: {cause}",
+            f"epoch {epoch} was not delivered: {spec}: {first_cause(error)}",
             hint="the epoch is committed; it is delivered again when the pipeline next starts",
         ) from error
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from everview.errors import EverviewError, LockedState, MissingRuntime, StoreError
+from everview.errors import EverviewError, MissingRuntime, StoreError
 from everview.traces.store import Store, arrow_objects
 from everview.traces.store.arrow_objects import ArrowObjects, objects_at
 from everview.traces.store.objects import Refusal
-from object_store import PLAN, WRITER, state_url
+from object_store import PLAN, state_url, try_killed_writers, try_objects, try_two_writers
 
 
 @pytest.fixture(autouse=True)
@@ -24,20 +20,7 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_objects_of_a_store(s3: str, tmp_path: Path) -> None:
-    objects = objects_at(state_url(s3))
-    assert objects.create("log/a", b"one")
-    assert not objects.create("log/a", b"two")
-    objects.write("segments/b", b"three")
-    objects.write("segments/b", b"fourth")
-    assert (objects.read("log/a"), objects.read("log/b"), objects.size("segments/b")) == (b"one", None, 6)
-    assert objects.size("segments/none") is None
-    assert (objects.names("log"), objects.names("nothing")) == (["a"], [])
-    assert objects.fetch("segments/b", tmp_path / "b")
-    assert (tmp_path / "b").read_bytes() == b"fourth"
-    assert not objects.fetch("segments/none", tmp_path / "none")
-    objects.delete("log/a")
-    objects.delete("log/a")
-    assert objects.names("log") == []
+    try_objects(objects_at(state_url(s3)), tmp_path)
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +35,7 @@ def test_an_answer_that_breaks_off_is_asked_for_again(s3: str, tmp_path: Path, m
                 raise broken.pop()
             return plain.open_input_stream(path)
 
-    monkeypatch.setattr(arrow_objects, "AGAIN", (0, 0))
+    monkeypatch.setattr("everview.traces.store.objects.AGAIN", (0, 0))
     monkeypatch.setattr(objects, "_files", Broken())
     assert objects.read("segments/a") == b"one"
     broken[:] = [OSError("the answer broke off")] * 2
@@ -67,40 +50,11 @@ def test_an_answer_that_breaks_off_is_asked_for_again(s3: str, tmp_path: Path, m
 
 
 def test_a_killed_writer_loses_nothing(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = state_url(s3)
-    Store.create(url, PLAN).close()
-    told = 0
-    for kill in range(3):
-        monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / f"machine-{kill}"))
-        with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True) as writer:
-            assert writer.stdout is not None
-            for line in writer.stdout:
-                told = int(line)
-                if told >= 5 * (kill + 1) + kill:
-                    break
-            writer.send_signal(signal.SIGKILL)
-            told = max([told, *map(int, writer.stdout.read().split())])
-    with Store.open(url) as store:
-        epochs = [int(part.array[0, 0]) for part in store.slices("edges")]
-        assert epochs == [*range(1, store.epoch + 1)]
-        assert told <= store.epoch <= told + 1
-        store.verify()
+    try_killed_writers(state_url(s3), tmp_path, monkeypatch)
 
 
 def test_a_living_writer_elsewhere_is_fenced_off(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = state_url(s3)
-    Store.create(url, PLAN).close()
-    with subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, stderr=-1, text=True) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "1\n"
-        with pytest.raises(LockedState, match=r"another writer has s3://bank/state-\d+ open \(process"):
-            Store.open(url)
-        monkeypatch.setenv("EVERVIEW_CACHE", str(tmp_path / "elsewhere"))
-        with Store.open(url) as store:
-            said, why = writer.communicate(timeout=60)
-            assert f"LockedState: another writer has taken over the state at {store.place}" in why
-            assert store.epoch == max([1, *map(int, said.split())])
-            store.commit(store.epoch + 1, [("edges", 0, np.full((1, 2), -1))])
+    try_two_writers(state_url(s3), tmp_path, monkeypatch)
 
 
 WRONG = [
@@ -137,7 +91,7 @@ def test_without_boto3(monkeypatch: pytest.MonkeyPatch, s3: str) -> None:
     def missing(name: str) -> object:
         raise ImportError(name)
 
-    monkeypatch.setattr(arrow_objects, "import_module", missing)
+    monkeypatch.setattr("everview.traces.store.objects.import_module", missing)
     with pytest.raises(MissingRuntime, match=r"needs boto3, .*: pip install 'everview\[s3\]'"):
         Store.exists(state_url(s3))
 

@@ -8,35 +8,30 @@ library of those who run it: a request that the store itself refuses if the obje
 | `s3://` | `PutObject` with `If-None-Match: *` | boto3 |
 | `gs://` | upload with `ifGenerationMatch=0` | google-cloud-storage |
 | `abfss://` | upload with `If-None-Match: *` | azure-storage-blob, azure-identity |
-| `hdfs://` | a file of another name, renamed, which HDFS refuses if the name is taken | nothing |
+
+HDFS is no store of this kind, see `everview.traces.store.hdfs_objects`.
 """
 
 from __future__ import annotations
 
-import secrets
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from everview.errors import MissingRuntime, StoreError
-from everview.traces.store.objects import Objects, Refusal, Unanswered, require_scheme
+from everview.errors import StoreError
+from everview.traces.store.hdfs_objects import HINT, hdfs_at
+from everview.traces.store.objects import CHUNK, Objects, Refusal, Unanswered, library, read_again, require_scheme
 
 Create = Callable[[str, bytes], bool]  # by the path that Arrow gives to an object
-T = TypeVar("T")
-CHUNK: Final = 8 << 20
-AGAIN: Final = (0.1, 0.5, 2.0)  # seconds after which an object is read again
 CREDENTIALS: Final = {
     "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile, or let the machine have a role",
     "gs": "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS",
     "abfss": "run az login, or let the machine have an identity that may write there",
-    "hdfs": "set HADOOP_HOME, JAVA_HOME and CLASSPATH (hadoop classpath --glob), and run kinit if it asks for that",
 }
 
 
@@ -58,7 +53,7 @@ class ArrowObjects:
             stream.write(data)
 
     def read(self, name: str) -> bytes | None:
-        return _read_again(lambda: self._read(name))
+        return read_again(lambda: self._read(name))
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -68,7 +63,7 @@ class ArrowObjects:
             return None
 
     def fetch(self, name: str, target: Path) -> bool:
-        return _read_again(lambda: self._fetch(name, target))
+        return read_again(lambda: self._fetch(name, target))
 
     def _fetch(self, name: str, target: Path) -> bool:
         try:
@@ -111,24 +106,15 @@ class ArrowObjects:
             raise _refusal(self._url, error) or OSError(f"{self._url}: {_first_line(error)}") from error
 
 
-def _read_again(reading: Callable[[], T]) -> T:
-    """What is read; once more after a while if the answer breaks off, since an object never changes."""
-    for seconds in AGAIN:
-        try:
-            return reading()
-        except Refusal:
-            raise
-        except OSError:
-            time.sleep(seconds)
-    return reading()
-
-
 def objects_at(url: str) -> Objects:
     """The objects below a URL; refused with a sentence that says what is missing."""
     require_scheme(url)
     scheme = urlsplit(url).scheme.lower()
     if not urlsplit(url).netloc or not urlsplit(url).path.strip("/"):
-        raise StoreError(f"{url} does not name a place for a state", hint=f"give {scheme}://bucket/path")
+        hint = HINT if scheme == "hdfs" else f"give {scheme}://bucket/path"
+        raise StoreError(f"{url} does not name a place for a state", hint=hint)
+    if scheme == "hdfs":
+        return hdfs_at(url)
     shown = _without_secrets(url)
     create = _CREATORS[scheme](url)  # first: it says best what is missing
     try:
@@ -143,7 +129,7 @@ def objects_at(url: str) -> Objects:
 
 def _s3(url: str) -> Create:
     parts, query = urlsplit(url), _options(url)
-    boto3, exceptions = _library("boto3", "s3"), _library("botocore.exceptions", "s3")
+    boto3, exceptions = library("boto3", "s3"), library("botocore.exceptions", "s3")
     session = boto3.Session(aws_access_key_id=parts.username, aws_secret_access_key=parts.password)
     if session.get_credentials() is None:
         raise StoreError(f"there are no credentials for {_without_secrets(url)}", hint=CREDENTIALS["s3"])
@@ -170,8 +156,8 @@ def _s3(url: str) -> Create:
 
 
 def _gs(url: str) -> Create:
-    storage, exceptions = _library("google.cloud.storage", "gs"), _library("google.api_core.exceptions", "gs")
-    auth, credentials = _library("google.auth.exceptions", "gs"), _library("google.auth.credentials", "gs")
+    storage, exceptions = library("google.cloud.storage", "gs"), library("google.api_core.exceptions", "gs")
+    auth, credentials = library("google.auth.exceptions", "gs"), library("google.auth.credentials", "gs")
     query, anonymous = _options(url), urlsplit(url).username == "anonymous"
     endpoint = _endpoint(query)
     try:
@@ -201,8 +187,8 @@ def _gs(url: str) -> Create:
 
 
 def _abfss(url: str) -> Create:
-    blob, core = _library("azure.storage.blob", "abfss"), _library("azure.core.exceptions", "abfss")
-    identity = _library("azure.identity", "abfss")
+    blob, core = library("azure.storage.blob", "abfss"), library("azure.core.exceptions", "abfss")
+    identity = library("azure.identity", "abfss")
     secret = unquote(urlsplit(url).password or "")
     client = blob.BlobServiceClient(_blob_account(url), credential=secret or identity.DefaultAzureCredential())
 
@@ -274,53 +260,10 @@ def _endpoint(options: dict[str, str]) -> str | None:
     return f"{options.get('scheme', 'https')}://{endpoint}" if endpoint and "://" not in endpoint else endpoint
 
 
-def _hdfs(url: str) -> Create:
-    """By renaming, which HDFS does at once and refuses if the new name is taken."""
-    files: Any = None
-
-    def create(path: str, data: bytes) -> bool:
-        nonlocal files
-        if files is None:
-            files, _ = pafs.FileSystem.from_uri(url)
-        folder, _, name = path.rpartition("/")
-        written = f"{folder}/.{name}.{secrets.token_hex(8)}"
-        files.create_dir(folder)
-        with files.open_output_stream(written) as stream:
-            stream.write(data)
-        try:
-            files.move(written, path)
-        except OSError as error:
-            taken = files.get_file_info(path).type == pafs.FileType.File
-            with suppress(OSError):
-                files.delete_file(written)
-            if taken:
-                return False
-            raise Unanswered(f"hdfs:{path}: {error}") from error
-        return True
-
-    return create
-
-
-_CREATORS: Final[dict[str, Callable[[str], Create]]] = {"s3": _s3, "gs": _gs, "abfss": _abfss, "hdfs": _hdfs}
+_CREATORS: Final[dict[str, Callable[[str], Create]]] = {"s3": _s3, "gs": _gs, "abfss": _abfss}
 
 
 # -- errors
-
-
-INSTALL: Final = {
-    "s3": "'everview[s3]'",
-    "gs": "google-cloud-storage",
-    "abfss": "azure-storage-blob azure-identity",
-}
-
-
-def _library(name: str, scheme: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingRuntime(
-            f"a state at {scheme}:// needs {name}, on the driver and the executors: pip install {INSTALL[scheme]}."
-        ) from None
 
 
 _REFUSALS: Final = ("ACCESS_DENIED", "AccessDenied", "INVALID_ACCESS_KEY", "InvalidAccessKeyId", "SIGNATURE", "403")

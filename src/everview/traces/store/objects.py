@@ -12,16 +12,27 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
-from everview.errors import StoreError
+from everview.errors import MissingRuntime, StoreError
+
+T = TypeVar("T")
 
 SCHEMES: Final = ("s3", "gs", "abfss", "hdfs")
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CACHE: Final = "EVERVIEW_CACHE"  # the variable of the environment that says where local copies are
 TRIES: Final = 6  # of an act whose outcome nobody told
 PAUSE: Final = 0.05  # seconds before the second try; each later pause is twice as long
+CHUNK: Final = 8 << 20  # bytes of an object that are held at once
+AGAIN: Final = (0.1, 0.5, 2.0)  # seconds after which an object is read again
+INSTALL: Final = {
+    "s3": "'everview[s3]'",
+    "gs": "google-cloud-storage",
+    "abfss": "azure-storage-blob azure-identity",
+    "hdfs": "'everview[hdfs]'",
+}
 
 
 def scratch() -> Path:
@@ -97,6 +108,28 @@ def claimed(objects: Objects, name: str, data: bytes, sleep: Callable[[float], N
                 raise  # no try can have arrived
             unknown = error
     raise Unanswered(f"{objects.url} does not say whether {name} was written ({unknown})") from unknown
+
+
+def read_again(reading: Callable[[], T]) -> T:
+    """What is read; once more after a while if the answer breaks off, since an object never changes."""
+    for seconds in AGAIN:
+        try:
+            return reading()
+        except Refusal:
+            raise
+        except OSError:
+            time.sleep(seconds)
+    return reading()
+
+
+def library(name: str, scheme: str) -> Any:
+    """The module that speaks to a store; `MissingRuntime` says what to install."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingRuntime(
+            f"a state at {scheme}:// needs {name}, on the driver and the executors: pip install {INSTALL[scheme]}."
+        ) from None
 
 
 def scheme_of(path: str | Path) -> str | None:

@@ -149,11 +149,44 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
     return turns
 
 
+def _month_turns(moment: dt.datetime, months: int, zone: str) -> list[dt.datetime]:
+    """Every moment t at which ``moved(t) < moment`` is another than just before; found by looking at every minute."""
+    micro, minute, day = dt.timedelta(microseconds=1), dt.timedelta(minutes=1), dt.timedelta(days=1)
+    _zone(zone)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    first, last = dt.datetime.min.replace(tzinfo=dt.UTC), dt.datetime.max.replace(tzinfo=dt.UTC)
+    since, years = (moment - first) // micro, (last - first) // micro
+    rough, edge = since - months * 2_629_746_000_000, 12 * day // micro
+    if not (edge < since < years - edge and 2 * edge < rough < years - 2 * edge):
+        return [first + max(0, min(rough, years)) * micro]
+
+    def before(t: dt.datetime) -> bool:
+        moved = _months_on(_from_utc(t, zone), months, t)
+        assert moved is not None, "inside the years"
+        return _to_utc(moved, zone) < moment
+
+    near = _months_on(_from_utc(moment, zone), -months, moment)
+    assert near is not None, "inside the years"
+    near = _to_utc(near, zone)
+    turns: list[dt.datetime] = []
+    t = (near - 6 * day).replace(second=0, microsecond=0)
+    while t < near + 6 * day:
+        low, high = t, t + minute
+        if before(low) != before(high):
+            while high - low > micro:
+                middle = low + (high - low) // 2
+                low, high = (middle, high) if before(middle) == before(t) else (low, middle)
+            turns.append(high)
+        t += minute
+    return turns
+
+
 ZONES: Final[Mapping[str, Callable[..., Any]]] = {
     "from_utc_timestamp": _within(_from_utc),
     "to_utc_timestamp": _within(_to_utc),
     "timestamp_in_zone": _within(_read),
     "turns_in_zone": _within(_turns),
+    "month_turns_in_zone": _within(_month_turns),
     "make_timestamp": _within(_make_timestamp),
     "next_day": _within(_next_day),
     "make_dt_interval": _make_dt_interval,

@@ -23,6 +23,7 @@ HEADINGS = {
     "sets": "Set operations",
     "tops_and_windows": "Limits and windows",
     "frames": "Frames of windows",
+    "aggregates_over_windows": "Aggregates over windows",
     "windows_over_arrays": "Windows over arrays",
     "shapes": "Shapes and arrays",
     "moments": "Dates, timestamps and intervals",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CASES = sorted((Path(__file__).parent / "cases").glob("*.test"))
 EVERYTHING = bool(os.environ.get("EVERVIEW_CONFORMANCE"))  # `make conformance` sets it
 SEEDS = range(8 if EVERYTHING else 2)
-SAMPLE = ("aggregates", "subqueries")
+SAMPLE = ("aggregates", "aggregates_over_windows", "subqueries")
 TOGETHER = ("frames", "moments", "shapes", "windows_over_arrays")  # their names are all different
 ON_SPARK = [path for path in CASES if path.stem != "refusals" and (EVERYTHING or path.stem in SAMPLE)]
 

@@ -205,7 +205,6 @@ def test_definitions_that_say_too_little() -> None:
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("SELECT spread(c) OVER (PARTITION BY place) AS s FROM reading", "OVER a window is not supported"),
         ("SELECT id FROM reading WHERE spread(c) > 1", "the aggregate spread in WHERE"),
         ("SELECT spread() AS s FROM reading", "spread takes 1 arguments"),
         ("SELECT fahrenheit() AS f FROM reading", "fahrenheit of what"),

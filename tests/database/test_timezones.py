@@ -16,7 +16,7 @@ import everview as ev
 from everview.errors import EverviewError
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Column
-from everview.types import DAY_TIME, TIMESTAMP
+from everview.types import DAY_TIME, TIMESTAMP, YEAR_MONTH
 from scalars.drawn_columns import agrees
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -229,6 +229,59 @@ def test_calendar_days_of_a_zone_before_now(zone: str, change: str) -> None:
                 assert sorted(db.view(f"v{number}").rows()) == wanted, (condition, now)
         db.sql(f"DELETE FROM t WHERE id = {20 + day}")
     db.verify()
+
+
+LOCAL_MONTHS = (
+    "ts > now() - INTERVAL 1 MONTH",
+    "ts <= now() - INTERVAL 1 MONTH",
+    "ts < now() + INTERVAL 13 MONTHS AND ts >= now() + INTERVAL 1 MONTH",
+    "NOT (ts > now() - INTERVAL 1 MONTH) OR id > 25",
+    "ts > now() - n * INTERVAL 1 MONTH",
+)
+
+
+@pytest.mark.parametrize(
+    ("zone", "end"),
+    [
+        ("Europe/Berlin", "2027-03-31 00:00:00"),  # clocks are put forward three days before, and a month is too short
+        ("Europe/Berlin", "2027-10-31 01:00:00"),
+        ("Australia/Lord_Howe", "2028-02-29 13:00:00"),
+        ("+03:30", "2027-05-31 20:30:00"),
+    ],
+)
+def test_months_of_a_zone_before_now(zone: str, end: str) -> None:
+    """A view holds at every moment what its query says, also at the ends of months and where clocks are set."""
+    last = dt.datetime.fromisoformat(end)
+    hours = [dt.timedelta(hours=h) for h in (-24, -1, 0, 1, 23)]
+    rows = [last + dt.timedelta(days=day) + hour for day in (-33, -31, -28, 0, 1, 30, 31) for hour in hours[1:4]]
+    db = ev.connect(timezone=zone)
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP, n INT)")
+    db.advance(now=last - dt.timedelta(days=9))
+    for number, condition in enumerate(LOCAL_MONTHS):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT id FROM t WHERE {condition}")
+    with db.transaction() as tx:
+        tx.insert("t", [(number, row, number % 3 - 1) for number, row in enumerate([*rows, None])])
+    for day in (-4, -2, -1, 0, 1, 2):
+        for hour in hours[1:]:
+            now = last + dt.timedelta(days=day) + hour + dt.timedelta(microseconds=day)
+            db.advance(now=now)
+            for number, condition in enumerate(LOCAL_MONTHS):
+                asked = condition.replace("now()", f"TIMESTAMP'{now.isoformat(' ')}Z'")
+                wanted = sorted(db.sql(f"SELECT id FROM t WHERE {asked}").rows())
+                assert sorted(db.view(f"v{number}").rows()) == wanted, (condition, now)
+    db.verify().raise_if_different()
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    some.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns", "+03:30", "No/where"]),
+    some.integers(0, 4_000_000_000) | some.integers(1_806_000_000, 1_806_400_000),
+    some.sampled_from([-1, 1, -2, 0, 12, -217]),
+)
+def test_turns_of_months_are_where_the_condition_changes(zone: str, second: int, months: int) -> None:
+    moment = dt.datetime.fromtimestamp(second, dt.UTC)
+    found = call("month_turns_in_zone", Column(0, "m", TIMESTAMP), literal(months, YEAR_MONTH), literal(zone))
+    agrees(found, [TIMESTAMP], [[moment, None]])
 
 
 @settings(max_examples=25, deadline=None)

@@ -14,7 +14,7 @@ from everview.errors import TypeMismatch
 from everview.plan.typing import call, interval
 from everview.scalars.functions import KERNELS, LATER
 from everview.scalars.signatures import SIGNATURES
-from everview.types import BIGINT, DAY_TIME, Type, parse_type
+from everview.types import BIGINT, DAY_TIME, YEAR_MONTH, Type, parse_type
 from scalars.drawn_columns import NEARLY, agrees, argument, tables
 
 B, S, J, L, F, D = map(parse_type, ("boolean", "smallint", "int", "bigint", "float", "double"))
@@ -357,6 +357,7 @@ TRIED: dict[str, Tried] = {
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],
     "turns_in_zone": [(AT, DAY_TIME, zone) for zone in ZONES],
+    "month_turns_in_zone": [(AT, YEAR_MONTH, zone) for zone in ("Europe/Berlin", "GMT-3", "nowhere")],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],
     "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -57,6 +58,28 @@ def test_views_are_in_the_zone_of_the_session(spark: SparkSession, frame: DataFr
         p.source("t", frame, key="id", changes="upsert")
         p.sql(VIEW)
         assert sorted(str(row.day) for row in p.view("v").collect()) == ["2024-03-31", "2024-10-27"]
+
+
+@pytest.mark.spark
+def test_days_and_months_before_now_are_those_of_the_zone(
+    spark: SparkSession, frame: DataFrame, tmp_path: Path
+) -> None:
+    """After each move of the clock a view has what Spark SQL has at that moment."""
+    conditions = {"days": "at > {} - INTERVAL 1 DAY", "months": "at <= {} - INTERVAL 1 MONTH"}
+    with Pipeline(spark, tmp_path, shards=2, place="driver") as p:
+        p.source("t", frame, key="id", changes="upsert")
+        for name, condition in conditions.items():
+            p.sql(f"CREATE MATERIALIZED VIEW {name} AS SELECT id FROM t WHERE {condition.format('now()')}")
+        p.advance(dt.datetime(2024, 3, 30))
+        p.refresh()
+        frame.createOrReplaceTempView("moments_of_clocks")
+        for now in ("2024-04-01 00:00:00", "2024-04-01 00:45:00", "2024-04-30 00:45:00", "2024-11-27 01:30:00"):
+            p.advance(dt.datetime.fromisoformat(now))
+            p.refresh()
+            for name, condition in conditions.items():
+                asked = condition.format(f"TIMESTAMP'{now}Z'")
+                wanted = spark.sql(f"SELECT id FROM moments_of_clocks WHERE {asked}").collect()
+                assert sorted(p.view(name).collect()) == sorted(wanted), (name, now)
 
 
 def test_an_unknown_zone_is_named() -> None:

@@ -220,12 +220,7 @@ def test_an_error_in_a_function_leaves_all_as_it_was(spark: SparkSession, tmp_pa
 
 
 def refused(t: DataFrame) -> dict[str, tuple[Callable[[], DataFrame], str]]:
-    from pyspark.sql import Window
     from pyspark.sql import functions as F
-
-    @F.pandas_udf("double")
-    def mean(x: pd.Series) -> float:
-        return float(x.mean())
 
     @F.udtf(returnType="w string")
     class Words:
@@ -236,7 +231,6 @@ def refused(t: DataFrame) -> dict[str, tuple[Callable[[], DataFrame], str]]:
     t.sparkSession.udtf.register("words", Words)
     return {
         "chance": (lambda: t.select(drawn("x")), r"declared non-deterministic(.|\n)*store the value"),
-        "window": (lambda: t.select(mean("x").over(Window.partitionBy("n"))), r"over a window(.|\n)*groupBy"),
         "table": (lambda: t.lateralJoin(Words(F.col("s").outer())), r"PythonUDTF(.|\n)*F\.inline"),
         "groups": (
             lambda: t.groupBy("n").applyInPandas(lambda rows: rows, t.schema),

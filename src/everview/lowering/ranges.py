@@ -7,25 +7,35 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, count, repeat
+from dataclasses import fields as fields_of
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
 from everview.errors import SchemaError
 from everview.later import Later
-from everview.lowering.aggregates import direction
+from everview.lowering.aggregates import Wanted, direction, wanted_of
 from everview.lowering.rows import extended, picked, projected
 from everview.operators.aggregate import Call
 from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.aggregate.registry import IN_PLANS
 from everview.operators.index import Direction, Index
 from everview.operators.operator import Layout
-from everview.operators.window import COPIES, NEVER_NULL, RANKS, SESSIONS, FramedOver, Over
+from everview.operators.window import COPIES, NEVER_NULL, RANKS, SESSIONS, AggregateOver, FramedOver, Over
 from everview.operators.window import Window as WindowOperator
 from everview.plan.nodes import Top, Window
 from everview.plan.typing import call as called
 from everview.plan.typing import cast
-from everview.scalars.expressions import TRUE, Column, ExcludingFrame, Expression, Literal, WindowCall
+from everview.scalars.expressions import (
+    TRUE,
+    AggregateCall,
+    AggregateWindowCall,
+    Column,
+    ExcludingFrame,
+    Expression,
+    Literal,
+    WindowCall,
+)
 from everview.types import BOOLEAN, DOUBLE, INTEGER, Field, Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -39,7 +49,7 @@ ALL = 1 << 62  # more places than there are rows
 AGGREGATES = {
     name: f"{line.computed}_value" if line.form == "end" else line.computed
     for name, line in IN_PLANS.items()
-    if line.over_windows and line.form != "count if"
+    if line.by_spans and line.form != "count if"
 }
 KNOWN = (*RANKS, *COPIES, *SESSIONS, "min", "max", *ADDED_UP)
 
@@ -85,7 +95,8 @@ def by_window(calls: Sequence[WindowCall]) -> list[list[int]]:
 def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     """The stream with the results of calls over one window after its columns."""
     width, first_call = len(stream.schema), calls[0]
-    arguments = [_arguments(call) for call in calls]
+    wanted_calls = [_wanted(call) for call in calls]
+    arguments = [_arguments(call) if w is None else w.expressions for call, w in zip(calls, wanted_calls, strict=True)]
     reached = [_reached(call) for call in calls]
     by = tuple(e for e, _ in first_call.order)
     wanted = [*first_call.partition, *by, *chain(*arguments, *reached)]
@@ -106,7 +117,14 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     rest = iter(places[start + len(by) :])
     read_at = [[fields.index(next(rest)) for _ in read] for read in arguments]
     reached_at = [[fields.index(next(rest)) for _ in read] for read in reached]
-    made = list(map(_over, calls, read_at, reached_at, repeat(indexed.schema), count()))
+    made = [
+        _over(call, at, reach, indexed.schema, number)
+        if wanted_call is None
+        else _aggregate_over(call, wanted_call.call(at, stream.circuit), reach, indexed.schema, number)
+        for number, (call, wanted_call, at, reach) in enumerate(
+            zip(calls, wanted_calls, read_at, reached_at, strict=True)
+        )
+    ]
     operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
     read = stream.circuit.add(operator, [indexed])
     back = [fields.index(column) for column in range(width)]
@@ -115,7 +133,28 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     ])  # fmt: skip
 
 
+def _wanted(call: WindowCall) -> Wanted | None:
+    """What a call asks of the rows of its frame as one over groups asks of their rows; None for other calls."""
+    if not isinstance(call, AggregateWindowCall):
+        return None
+    return wanted_of(
+        AggregateCall(call.function, call.arguments, call.distinct, call.filter, call.inner, call.type, call.nullable)
+    )
+
+
+def _aggregate_over(
+    call: WindowCall, asked: Call, reached: Sequence[int], schema: Schema, number: int
+) -> AggregateOver:
+    result = Field(_fresh(schema, f"window {number}"), asked.result(schema, "").type, asked.function != "count")
+    frame = _frame(call)
+    plain = asked.function, asked.fields, result, *frame, 1, False
+    framed = _framed(call, plain, reached) if reached else FramedOver(*plain)
+    return AggregateOver(*(getattr(framed, field.name) for field in fields_of(FramedOver)), call=asked)
+
+
 def _name(call: WindowCall) -> str:
+    if isinstance(call, AggregateWindowCall):
+        return call.function.lower()
     name = AGGREGATES.get(call.function.lower(), call.function.lower())
     if name not in KNOWN:
         raise unknown_name("window function", call.function, KNOWN)

@@ -149,7 +149,7 @@ MEANINGS: dict[type[Operator], Meaning] = {
     Bags: _by(compared),
     Distinct: _distinct,
     Top: _by(first),
-    Window: _by(windowed),
+    Window: lambda window, inputs, functions: windowed(window, inputs[0], functions),
     Unit: _unit,
     Written: _written,
 }

@@ -56,6 +56,7 @@ from everview.plan.nodes import (
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import (
     AggregateCall,
+    AggregateWindowCall,
     Call,
     Column,
     Exists,
@@ -284,7 +285,9 @@ class Evaluation:
             keys = [key for key, _ in ordered]
             results: list[list[Any]] = []
             for call in calls:
-                arguments = [self._values(call.arguments, row, outside) for _, row in ordered]
+                inner = call.inner if isinstance(call, AggregateWindowCall) else ()
+                read = (*call.arguments, *(by for by, _ in inner))
+                arguments = [self._values(read, row, outside) for _, row in ordered]
                 kept = [call.filter is None or self._value(call.filter, row, outside) is True for _, row in ordered]
                 results.append(framed(call, keys, arguments, kept))
             for place, (_, row) in enumerate(ordered):

@@ -115,10 +115,26 @@ def _read(text: str, zone: str) -> dt.datetime:
     return _to_utc(moment, zone) if local else moment
 
 
+def _changes(before: Callable[[dt.datetime], bool], begin: dt.datetime, end: dt.datetime) -> list[dt.datetime]:
+    """The moments at which a condition is another than just before; found by looking at every minute."""
+    micro, minute = dt.timedelta(microseconds=1), dt.timedelta(minutes=1)
+    changes: list[dt.datetime] = []
+    t = begin.replace(second=0, microsecond=0)
+    while t < end:
+        low, high = t, t + minute
+        if before(low) != before(high):
+            while high - low > micro:
+                middle = low + (high - low) // 2
+                low, high = (middle, high) if before(middle) == before(t) else (low, middle)
+            changes.append(high)
+        t += minute
+    return changes
+
+
 def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
-    """Every moment t at which ``moved(t) < moment`` is another than just before; found by looking at every minute."""
+    """Every moment t at which ``moved(t) < moment`` is another than just before."""
     by = span if isinstance(span, dt.timedelta) else dt.timedelta(microseconds=span)
-    micro, minute, day = dt.timedelta(microseconds=1), dt.timedelta(minutes=1), dt.timedelta(days=1)
+    micro, day = dt.timedelta(microseconds=1), dt.timedelta(days=1)
 
     def still(t: dt.datetime) -> bool:
         return len({_from_utc(at, zone) - at for at in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
@@ -136,17 +152,29 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
     first = _to_utc(_from_utc(moment, zone) - by, zone)
     if still(moment) and still(first):
         return [first]
-    turns: list[dt.datetime] = []
-    t = (first - 3 * day).replace(second=0, microsecond=0)
-    while t < first + 3 * day:
-        low, high = t, t + minute
-        if before(low) != before(high):
-            while high - low > micro:
-                middle = low + (high - low) // 2
-                low, high = (middle, high) if before(middle) == before(t) else (low, middle)
-            turns.append(high)
-        t += minute
-    return turns
+    return _changes(before, first - 3 * day, first + 3 * day)
+
+
+def _month_turns(moment: dt.datetime, months: int, zone: str) -> list[dt.datetime]:
+    """Every moment t at which ``moved(t) < moment`` is another than just before; found by looking at every minute."""
+    micro, day = dt.timedelta(microseconds=1), dt.timedelta(days=1)
+    _zone(zone)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+    first, last = dt.datetime.min.replace(tzinfo=dt.UTC), dt.datetime.max.replace(tzinfo=dt.UTC)
+    since, years = (moment - first) // micro, (last - first) // micro
+    rough, edge = since - months * 2_629_746_000_000, 12 * day // micro
+    if not (edge < since < years - edge and 2 * edge < rough < years - 2 * edge):
+        return [first + max(0, min(rough, years)) * micro]
+
+    def before(t: dt.datetime) -> bool:
+        moved = _months_on(_from_utc(t, zone), months, t)
+        assert moved is not None, "inside the years"
+        return _to_utc(moved, zone) < moment
+
+    near = _months_on(_from_utc(moment, zone), -months, moment)
+    assert near is not None, "inside the years"
+    near = _to_utc(near, zone)
+    return _changes(before, near - 6 * day, near + 6 * day)
 
 
 ZONES: Final[Mapping[str, Callable[..., Any]]] = {
@@ -154,6 +182,7 @@ ZONES: Final[Mapping[str, Callable[..., Any]]] = {
     "to_utc_timestamp": _within(_to_utc),
     "timestamp_in_zone": _within(_read),
     "turns_in_zone": _within(_turns),
+    "month_turns_in_zone": _within(_month_turns),
     "make_timestamp": _within(_make_timestamp),
     "next_day": _within(_next_day),
     "make_dt_interval": _make_dt_interval,

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
 from everview.operators.aggregate.call import ADDED_UP
 from everview.operators.aggregate.registry import plan_name
+from everview.operators.functions import Function
 from everview.operators.index import Direction
-from everview.operators.window import FramedOver, Over, Window
+from everview.operators.window import AggregateOver, FramedOver, Over, Window
+from everview.oracle.aggregates import result
 from everview.oracle.calls_of_plans import called, constant
 from everview.oracle.rows import Entry, Row, Rows
 from everview.oracle.values import in_order
 from everview.scalars.expressions import (
     AggregateCall,
+    AggregateWindowCall,
     Column,
     ExcludingFrame,
     Expression,
@@ -27,10 +30,11 @@ from everview.scalars.expressions import (
 from everview.scalars.kinds import INTERVALS, YEAR_MONTH
 from everview.types import BOOLEAN, INTEGER, TIME, Schema
 
+Functions = Mapping[str, Function]
 EPOCH = dt.date(1970, 1, 1).toordinal()
 
 
-def windowed(window: Window, rows: Rows) -> Rows:
+def windowed(window: Window, rows: Rows, functions: Functions) -> Rows:
     """Every row of a stream beside the results of the calls, partition by partition."""
     schema, key = window.source.schema, window.source.key
     directions = dict(window.order)
@@ -41,12 +45,15 @@ def windowed(window: Window, rows: Rows) -> Rows:
     for entries in rows.by(range(key)).values():
         ordered = [row for row, w in in_order([e for e in entries if e[1] > 0], order) for _ in range(w)]
         peers = [row[key : key + window.peers] for row in ordered]
-        results = [_results(call, schema, peers, ordered) for call in window.calls]
+        results = [_results(call, schema, peers, ordered, functions) for call in window.calls]
         results_of_rows += [((*row, *(result[place] for result in results)), 1) for place, row in enumerate(ordered)]
     return Rows.of(results_of_rows)
 
 
-def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Row]) -> list[Any]:
+def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Row], functions: Functions) -> list[Any]:
+    if isinstance(over, AggregateOver):
+        frames = [_frame_by_fields(over, place, peers, rows) for place in range(len(rows))]
+        return [result(over.call, schema, [(rows[i], 1) for i in frame], functions) for frame in frames]
     columns: list[Expression] = [Column(field, "", schema.fields[field].type) for field in over.fields]
     match over.function:
         case "lag" | "lead" | "nth_value" | "session start" | "session last":
@@ -200,8 +207,11 @@ def _since_1970(moment: Any) -> int:
 
 
 def _over(call: WindowCall, rows: list[Row]) -> Any:
-    """The result of a function over the rows in the frame."""
+    """The result of a function over the rows in the frame, which hold its arguments and then its own order's keys."""
     match call.function:
+        case "first" | "last" if isinstance(call, AggregateWindowCall):
+            made = AggregateCall(call.function, call.arguments, False, None, call.inner, call.type, call.nullable)
+            return called(made, [(row, 1) for row in rows])
         case "first_value" | "first" | "any_value":
             return _nth(call, rows, 0, 1)
         case "last_value" | "last":
@@ -209,7 +219,8 @@ def _over(call: WindowCall, rows: list[Row]) -> Any:
         case "nth_value":
             return _nth(call, rows, constant(call.arguments[1]) - 1, 2)
         case _:
-            made = AggregateCall(call.function, call.arguments, False, None, (), call.type, call.nullable)
+            distinct, inner = (call.distinct, call.inner) if isinstance(call, AggregateWindowCall) else (False, ())
+            made = AggregateCall(call.function, call.arguments, distinct, None, inner, call.type, call.nullable)
             return called(made, [(row, 1) for row in rows])
 
 

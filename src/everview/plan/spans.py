@@ -426,7 +426,7 @@ _LAST: Final = dt.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=dt.UTC)
 
 
 def _solved_by_local_days(compared: Comparison | None) -> tuple[Span, ...] | None:
-    """The spans of a comparison of the current time that is moved by days of a zone's calendar."""
+    """The spans of a comparison of the current time that is moved by days or months of a zone's calendar."""
     while compared is not None and _local_days(compared.timed) is None:
         compared = _peeled(compared)
     moved = None if compared is None else _local_days(compared.timed)
@@ -436,12 +436,14 @@ def _solved_by_local_days(compared: Comparison | None) -> tuple[Span, ...] | Non
     moment = compared.other
     if compared.how in ("less_equal", "greater"):
         moment = Call("add_time_to", (moment, literal(1, DAY_TIME)), TIMESTAMP, moment.nullable)
-    turns = call("turns_in_zone", moment, span, zone)
-    turn = [call("get", turns, literal(number, INTEGER)) for number in range(MOST_TURNS + 1)]
+    by_months = span.type == YEAR_MONTH
+    most = MOST_TURNS + 2 * LONGEST_STAY if by_months else MOST_TURNS
+    turns = call("month_turns_in_zone" if by_months else "turns_in_zone", moment, span, zone)
+    turn = [call("get", turns, literal(number, INTEGER)) for number in range(most + 1)]
     if compared.how in ("less", "less_equal"):
-        return (Span(until=turn[0]), *(Span(turn[n], turn[n + 1]) for n in range(1, MOST_TURNS, 2)))
+        return (Span(until=turn[0]), *(Span(turn[n], turn[n + 1]) for n in range(1, most, 2)))
     last = Literal(_LAST, TIMESTAMP)
-    return tuple(Span(turn[n], call("coalesce", turn[n + 1], last)) for n in range(0, MOST_TURNS, 2))
+    return tuple(Span(turn[n], call("coalesce", turn[n + 1], last)) for n in range(0, most, 2))
 
 
 def _local_days(timed: Expression) -> tuple[Expression, Expression] | None:
@@ -452,5 +454,9 @@ def _local_days(timed: Expression) -> tuple[Expression, Expression] | None:
             (Call("add_time_to" | "subtract_time_to" as how, (Call("from_utc_timestamp", (now, zone)), span)), other),
         ) if zone == other and now == Now("timestamp") and not reads_now(span):
             return (span if how == "add_time_to" else call("subtract", literal(0, DAY_TIME), span)), zone
+        case Call(
+            "to_utc_timestamp", (Call("add_months_to" | "subtract_months_to" as how, (shown, months)), other)
+        ) if shown == _clock(Now("timestamp"), other) and not reads_now(months):
+            return (months if how == "add_months_to" else call("subtract", literal(0, YEAR_MONTH), months)), other
         case _:
             return None

@@ -84,8 +84,8 @@ def is_companion(name: str) -> bool:
 _MONTHS = "add months to the moment of the row: WHERE ts + INTERVAL 1 MONTH > now()"
 _BY_CLOCK: Final = ("from_utc_timestamp", "to_utc_timestamp")
 _IN_ZONES = (
-    "days of a time zone may have 23 hours: count from the moment of the row, as in WHERE ts + INTERVAL 1 MONTH > "
-    "now(), or compare days, as in WHERE date(ts) >= current_date - 7"
+    "days of a time zone may have 23 hours: count from now() itself, as in WHERE ts > now() - INTERVAL 1 MONTH, or "
+    "compare days, as in WHERE date(ts) >= current_date - 7"
 )
 _WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 

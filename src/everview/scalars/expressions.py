@@ -328,6 +328,24 @@ class WindowCall(Expression):
         return replace(self, arguments=arguments, filter=kept, partition=partition, order=order)
 
 
+@dataclass(frozen=True, slots=True)
+class AggregateWindowCall(WindowCall):
+    """An aggregate of a frame's values in an order of their own, or of the different ones among them."""
+
+    distinct: bool = False
+    inner: Order = ()
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (*super(AggregateWindowCall, self).children, *(by for by, _ in self.inner))
+
+    def with_children(self, children: Sequence[Expression]) -> Expression:
+        count = len(children) - len(self.inner)
+        outer = super(AggregateWindowCall, self).with_children(children[:count])
+        assert isinstance(outer, AggregateWindowCall), "the same call with other children"
+        return replace(outer, inner=_reordered(self.inner, iter(children[count:])))
+
+
 def _next(rest: Iterator[Expression], old: tuple[Expression, ...]) -> tuple[Expression, ...]:
     return tuple(next(rest) for _ in old)
 

@@ -19,6 +19,7 @@ from everview.scalars.coercion import is_number
 from everview.scalars.expressions import (
     USER,
     AggregateCall,
+    AggregateWindowCall,
     Call,
     Cast,
     Column,
@@ -207,7 +208,11 @@ def _window(call: WindowCall) -> str:
     if call.frame is not None:
         parts.append(_frame(call.frame))
     kept = f" FILTER (WHERE {sql(call.filter)})" if call.filter is not None else ""
-    return f"{call.function}({_listed(call.arguments)}){kept} OVER ({' '.join(parts)})"
+    inner = _listed(call.arguments)
+    if isinstance(call, AggregateWindowCall):
+        inner = f"{'DISTINCT ' if call.distinct else ''}{inner}"
+        inner += f" ORDER BY {_ordered(call.inner)}" if call.inner else ""
+    return f"{call.function.removeprefix(USER)}({inner}){kept} OVER ({' '.join(parts)})"
 
 
 def _ordered(order: Order) -> str:

@@ -10,6 +10,7 @@ from everview.frontends.catalyst.literals import literal_of
 from everview.frontends.catalyst.reading import ExpressionReader, arguments
 from everview.frontends.catalyst.tree import CatalystNode
 from everview.frontends.catalyst.user_functions import user_aggregate_call
+from everview.frontends.sql.aggregates import over_group
 from everview.frontends.sql.canonical import canonical
 from everview.frontends.sql.derived import FORMULAS
 from everview.plan.aggregates import aggregate_call
@@ -30,15 +31,20 @@ class AggregateNode:
     reader: ExpressionReader
     distinct: bool
     filter: Expression | None
+    placing: Callable[[AggregateCall], Expression] = over_group
 
     def values(self) -> list[Expression]:
         """The arguments; a bare NULL is text, as no column is of its type."""
         return [_typed(value) for value in self.reader.all(arguments(self.node))]
 
-    def made(self, name: str, *values: Expression, order: Order = (), kept: Expression | None = None) -> AggregateCall:
+    def made(self, name: str, *values: Expression, order: Order = (), kept: Expression | None = None) -> Expression:
         """A call of the plan with the filter of this one, and another condition."""
         both = self.filter if kept is None else kept if self.filter is None else call("and", self.filter, kept)
-        return aggregate_call(name, values, distinct=self.distinct, filter=both, order=order)
+        return self.placing(aggregate_call(name, values, distinct=self.distinct, filter=both, order=order))
+
+    def different(self, name: str, value: Expression, *, distinct: bool = True) -> Expression:
+        """A call of one value with the filter of this one, of the different values or of all."""
+        return self.placing(aggregate_call(name, (value,), distinct=distinct, filter=self.filter))
 
     def refused(self, what: str, hint: str) -> Exception:
         return self.reader.reading.refused(self.node, what, hint)
@@ -84,7 +90,7 @@ def _count_if(given: AggregateNode) -> Expression:
 
 
 def _count_different(given: AggregateNode) -> Expression:
-    return aggregate_call("count", (given.values()[0],), distinct=True, filter=given.filter)
+    return given.different("count", given.values()[0])
 
 
 def _some(name: str) -> AggregateHandler:
@@ -114,7 +120,7 @@ def _list(name: str) -> AggregateHandler:
         if given.node.fields.get("ignoreNulls") is False:
             raise given.refused(f"{given.node.kind} with NULLs", "leave NULLs out, which is the default")
         distinct = given.distinct or name == "collect_set"
-        return aggregate_call("collect_list", (given.values()[0],), distinct=distinct, filter=given.filter)
+        return given.different("collect_list", given.values()[0], distinct=distinct)
 
     return make
 
@@ -182,7 +188,8 @@ def _mode(given: AggregateNode) -> Expression:
 
 
 def _of_user(given: AggregateNode) -> Expression:
-    return user_aggregate_call(given.node, given.reader, distinct=given.distinct, filter_=given.filter)
+    called = user_aggregate_call(given.node, given.reader, distinct=given.distinct, filter_=given.filter)
+    return given.placing(called)
 
 
 def _formula(name: str) -> AggregateHandler:
@@ -282,8 +289,10 @@ HANDLED: Final[dict[str, AggregateHandler]] = {
 }
 
 
-def aggregate_of_node(node: CatalystNode, reader: ExpressionReader) -> Expression:
-    """What an `AggregateExpression` means: a call of the plan, or an expression of several."""
+def aggregate_of_node(
+    node: CatalystNode, reader: ExpressionReader, placing: Callable[[AggregateCall], Expression] = over_group
+) -> Expression:
+    """What an `AggregateExpression` means: a call, or an expression of several; ``placing`` says of what."""
     function, kept = node.at("aggregateFunction"), node.maybe("filter")
     handler = HANDLED.get(function.kind)
     if handler is None and "replacement" in function.fields:
@@ -292,7 +301,7 @@ def aggregate_of_node(node: CatalystNode, reader: ExpressionReader) -> Expressio
     if handler is None:
         raise reader.unreadable(function)
     filter_ = None if kept is None else reader.read(kept)
-    return handler(AggregateNode(function, reader, bool(node.fields["isDistinct"]), filter_))
+    return handler(AggregateNode(function, reader, bool(node.fields["isDistinct"]), filter_, placing))
 
 
 # -- the expressions beside groups

@@ -10,12 +10,12 @@ from everview.frontends.catalyst.plan_reader import INSTEAD, MARK, MOST_CONSTANT
 from everview.frontends.catalyst.reading import FrameRows
 from everview.frontends.catalyst.tree import CatalystNode, parsed
 from everview.frontends.catalyst.types import type_of_json
-from everview.frontends.catalyst.windows import window_call
+from everview.frontends.catalyst.windows import window_value
 from everview.frontends.sql.rows import ONE_ROW
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Distinct, Filter, Project, Top, Union, Values, Window
 from everview.plan.typing import coerced, literal
-from everview.scalars.expressions import Column, Literal
+from everview.scalars.expressions import Column, Expression, Literal, WindowCall, rewritten, walk
 from everview.types import BIGINT, Field, Schema
 
 # -- leaves
@@ -215,9 +215,21 @@ def _window(node: CatalystNode, reader: PlanReader) -> FrameRows:
     rows = reader.below(node)
     read = reader.over(rows)
     items = node.all("windowExpressions")
-    calls = tuple(window_call(item.children[0], read) for item in items)
+    values = [window_value(item.children[0], read) for item in items]
     names = tuple(str(item.fields["name"]) for item in items)
-    return FrameRows(Window(rows.plan, calls, names), (*rows.ids, *(item.id() for item in items)))
+    ids = (*rows.ids, *(item.id() for item in items))
+    calls = tuple(dict.fromkeys(e for value in values for e in walk(value) if isinstance(e, WindowCall)))
+    if list(calls) == values:
+        return FrameRows(Window(rows.plan, calls, names), ids)
+    width = len(rows.plan.schema)
+    plan = Window(rows.plan, calls, tuple(f"w{place}" for place in range(len(calls))))
+
+    def computed(part: Expression) -> Expression:
+        return plan.column(width + calls.index(part)) if part in calls else part
+
+    formulas = (rewritten(value, computed) for value in values)
+    own = rows.plan.schema.names
+    return FrameRows(Project(plan, (*plan.columns[:width], *formulas), unique((*own, *names))), ids)
 
 
 @reads_plan("Generate")

@@ -7,9 +7,9 @@ from typing import Any, Final
 from everview.frontends.catalyst.aggregates import aggregate_of_node, ordered
 from everview.frontends.catalyst.reading import ExpressionReader
 from everview.frontends.catalyst.tree import CatalystNode
-from everview.operators.aggregate.registry import aggregate_of
+from everview.plan.aggregates import WindowOfRows
 from everview.plan.typing import call, coerced, literal
-from everview.scalars.expressions import AggregateCall, Call, Expression, Frame, Literal, Order, WindowCall
+from everview.scalars.expressions import Call, Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
 from everview.types import DOUBLE, INTEGER, Type
 
@@ -25,8 +25,8 @@ SHIFTED: Final = {"Lag": "lag", "Lead": "lead"}
 WINDOW_KINDS: Final = (*RANKS, *PICKED, *SHIFTED, "NTile")
 
 
-def window_call(node: CatalystNode, reader: ExpressionReader) -> WindowCall:
-    """What a `WindowExpression` means."""
+def window_value(node: CatalystNode, reader: ExpressionReader) -> Expression:
+    """What a `WindowExpression` means: a call, or a formula of several over the same window."""
     spec, function = node.at("windowSpec"), node.at("windowFunction")
     partition = tuple(reader.all(spec.all("partitionSpec")))
     by = tuple(ordered(item, reader) for item in spec.all("orderSpec"))
@@ -48,23 +48,7 @@ def window_call(node: CatalystNode, reader: ExpressionReader) -> WindowCall:
         return _picked_value(function, partition, by, frame, None, reader)
     if function.kind != "AggregateExpression":
         raise reader.unreadable(function)
-    return _aggregated(function, partition, by, frame, reader)
-
-
-def _aggregated(
-    node: CatalystNode, partition: tuple[Expression, ...], by: Order, frame: Frame | None, reader: ExpressionReader
-) -> WindowCall:
-    kind = node.at("aggregateFunction").kind
-    hint = "aggregate with groupBy, and join the result"
-    if kind == "PythonUDAF":
-        raise reader.reading.refused(node, "a function of the user over a window cannot be read", hint)
-    made = aggregate_of_node(node, reader)
-    if not isinstance(made, AggregateCall) or made.distinct or made.order:
-        raise reader.reading.refused(node, f"{kind} over a window cannot be read", hint)
-    if not aggregate_of(made.function).over_windows:
-        raise reader.reading.refused(node, f"{kind} over a window cannot be read", hint)
-    nullable = made.nullable or (frame is not None and made.function != "count")
-    return WindowCall(made.function, made.arguments, partition, by, frame, made.type, nullable, made.filter)
+    return aggregate_of_node(function, reader, WindowOfRows(partition, by, frame).over)
 
 
 def _shifted(node: CatalystNode, partition: tuple[Expression, ...], by: Order, reader: ExpressionReader) -> WindowCall:

@@ -40,6 +40,7 @@ class BoundAggregate:
 
 
 Reader = Callable[[SqlCall, Site], BoundAggregate]
+Placing = Callable[[AggregateCall], Expression]  # a call over a group as it is, or over a window
 
 INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
 
@@ -60,22 +61,33 @@ def aggregate(node: exp.Expr, site: Site) -> Expression | None:
         raise site.context.error(f"the aggregate {written.name} in {site.clause}", node, hint)
     inside = site.inside(f"the aggregate {written.name}")
     if written.name in NAMES and NAMES[written.name].form == "derived":
-        from everview.frontends.sql.derived import derived
-
-        kept = None if written.filter is None else condition(written.filter, replace(inside, clause="FILTER"))
-        return derived(written, kept, inside)
-    return typed(made_of(written, inside))
+        return formula(written, inside, over_group)
+    return typed(made_of(written, inside), over_group)
 
 
-def typed(made: BoundAggregate) -> Expression:
+def over_group(whole: AggregateCall) -> Expression:
+    """A call as it is."""
+    return whole
+
+
+def formula(written: SqlCall, site: Site, placing: Placing) -> Expression:
+    """A formula of several aggregates."""
+    from everview.frontends.sql.derived import derived
+
+    kept = None if written.filter is None else condition(written.filter, replace(site, clause="FILTER"))
+    return derived(written, kept, site, placing)
+
+
+def typed(made: BoundAggregate, placing: Placing) -> Expression:
     """The value of a bound aggregate; several percentiles are one array, NULL if there are no values."""
     if made.nothing:
-        value = call("flatten", typed_call(made)) if made.flat else typed_call(made)
+        whole = placing(_typed_call(made))
+        value = call("flatten", whole) if made.flat else whole
         return call("if", call("equal", call("size", value), literal(0)), Literal(None, value.type), value)
     if made.shares is None:
-        return _as_interval(typed_call(made), made.counted)
-    calls = (typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares)
-    each = [_as_interval(one, made.counted) for one in calls]
+        return _as_interval(placing(_typed_call(made)), made.counted)
+    calls = (_typed_call(replace(made, arguments=(made.arguments[0], literal(share, DOUBLE)))) for share in made.shares)
+    each = [_as_interval(placing(one), made.counted) for one in calls]
     value = call("array", *each)
     return call("if", call("is_null", each[0]), Literal(None, value.type), value)
 
@@ -88,7 +100,7 @@ def _as_interval(value: Expression, counted: Type | None) -> Expression:
     return as_interval(value, counted)
 
 
-def typed_call(made: BoundAggregate) -> AggregateCall:
+def _typed_call(made: BoundAggregate) -> AggregateCall:
     """The call of the plan, with its type."""
     if made.type is not None:
         return AggregateCall(made.function, made.arguments, made.distinct, made.filter, made.order, made.type, True)
@@ -317,12 +329,6 @@ def _pair(line: AggregateFunction) -> Reader:
     return make
 
 
-def _formula(written: SqlCall, site: Site) -> BoundAggregate:
-    """A formula of several aggregates over a window, which is refused."""
-    hint = "compute it from windows of its parts, such as covar_pop's sums, or over groups"
-    raise site.context.unsupported(f"{written.name} over a window", written.node, hint)
-
-
 def _grouping(written: SqlCall, site: Site) -> BoundAggregate:
     """Which columns a group has; outside of Spark ``grouping(a, b)`` is its ``grouping_id(a, b)``."""
     if written.name == "grouping" and site.context.dialect == "spark":
@@ -345,7 +351,7 @@ def _user(written: SqlCall, site: Site) -> BoundAggregate:
     return BoundAggregate(f"{USER}{user.name}", arguments, written.distinct, order, type=user.type)
 
 
-# How a call of each form is read.
+# How a call of each form is read; formulas are no calls.
 _FORMS: dict[Form, Callable[[AggregateFunction], Reader]] = {
     "count": lambda line: _count,
     "count if": lambda line: _count_if,
@@ -362,9 +368,8 @@ _FORMS: dict[Form, Callable[[AggregateFunction], Reader]] = {
     "text": lambda line: _string,
     "grouping": lambda line: _grouping,
     "pair": _pair,
-    "derived": lambda line: _formula,
 }
-_READERS: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in NAMES.items()}
+_READERS: dict[str, Reader] = {name: _FORMS[line.form](line) for name, line in NAMES.items() if line.form in _FORMS}
 
 
 @handles(exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls, exp.Any, args="*")

@@ -16,12 +16,14 @@ from everview.plan.typing import call, cast, coerced, implicit, is_number, liter
 from everview.scalars.expressions import AggregateCall, Expression, Literal
 from everview.types import BIGINT, BINARY, DOUBLE, Array, Field, Struct, Type
 
-Aggregating = Callable[..., AggregateCall]
+Aggregating = Callable[..., Expression]
 Formula = Callable[[Aggregating, list[Expression]], Expression]
 
 
-def derived(written: SqlCall, kept: Expression | None, site: Site) -> Expression:
-    """The formula of a call, its aggregates over the rows that the filter keeps."""
+def derived(
+    written: SqlCall, kept: Expression | None, site: Site, placing: Callable[[AggregateCall], Expression]
+) -> Expression:
+    """The formula of a call, its aggregates over the rows that the filter keeps; ``placing`` says of what."""
     count, formula = FORMULAS[written.name]
     given = [expression(argument, site) for argument in written.arguments]
     if len(given) != count:
@@ -29,8 +31,8 @@ def derived(written: SqlCall, kept: Expression | None, site: Site) -> Expression
     if written.distinct or written.order:
         raise site.context.unsupported(f"DISTINCT or ORDER BY in {written.name}", written.node, "use a subquery")
 
-    def aggregating(name: str, *arguments: Expression) -> AggregateCall:
-        return aggregate_call(name, arguments, filter=kept)
+    def aggregating(name: str, *arguments: Expression) -> Expression:
+        return placing(aggregate_call(name, arguments, filter=kept))
 
     return formula(aggregating, given)
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from everview.errors import EverviewError
-from everview.frontends.sql.aggregates import BoundAggregate, any_value, made_of, typed_call
+from everview.frontends.sql.aggregates import BoundAggregate, any_value, formula, made_of, typed
 from everview.frontends.sql.casts import untyped
 from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.unordered import ordered, refuse_unordered
-from everview.frontends.sql.written import PICKED, RANKS, SqlCall, is_user, ordering, read
+from everview.frontends.sql.written import NAMES, PICKED, RANKS, SqlCall, ordering, read
 from everview.later import Later
-from everview.operators.aggregate.registry import aggregate_of
+from everview.operators.aggregate.registry import IN_PLANS, computed
+from everview.plan.aggregates import WindowOfRows
 from everview.plan.typing import call, coerced, is_number, literal
 from everview.scalars.expressions import ExcludingFrame, Expression, Frame, Literal, Order, WindowCall
 from everview.scalars.kinds import INTERVALS
@@ -44,7 +45,7 @@ def _window(node: exp.Window, site: Site) -> Expression:
     by = () if order is None else ordering(order.expressions, inside)
     refuse_unordered((key.type for key, _ in by), "ORDER BY", node, site.context)
     frame = None if base.args.get("spec") is None else _frame(base.args["spec"], by, inside)
-    return _over(written, partition, by, frame, inside)
+    return _over(written, WindowOfRows(partition, by, frame), inside)
 
 
 def _base(node: exp.Window, site: Site) -> exp.Window:
@@ -62,57 +63,60 @@ def _base(node: exp.Window, site: Site) -> exp.Window:
     return exp.Window(this=node.this, **parts)
 
 
-def _over(
-    written: SqlCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, site: Site
-) -> WindowCall:
-    if written.name in RANKS or written.name in PICKED:
-        return _ranked(written, partition, by, frame, site)
-    if is_user(written.name, site):
-        hint = "aggregate in a subquery, and join it"
-        raise site.context.unsupported(
-            f"the aggregate {written.name}, a Python function, OVER a window", written.node, hint
-        )
+def _over(written: SqlCall, window: WindowOfRows, site: Site) -> Expression:
+    name = written.name
+    if name in RANKS or (name in PICKED and not _is_aggregate_there(written)):
+        return _ranked(written, window, site)
+    form = NAMES[name].form if name in NAMES else ""
+    if form == "grouping":
+        raise site.context.error(f"{name} over a window", written.node, "it tells the groups of a query apart")
+    if form == "derived":
+        return formula(written, site, window.over)
     made = made_of(written, site)
-    if made.order:
-        hint = "aggregate in a subquery, and join it"
-        raise site.context.unsupported(f"{written.name} in an order of its own over a window", written.node, hint)
-    if made.distinct and made.function not in ("min", "max"):
-        made = replace(made, distinct=False, filter=_first_of_equals(made, partition, by, frame, site, written))
-    if not aggregate_of(made.function).over_windows:
-        hint = "aggregate in a subquery, and join it"
-        raise site.context.unsupported(f"{written.name} over a window", written.node, hint)
-    whole = typed_call(made)
-    nullable = whole.nullable or (frame is not None and made.function != "count")
-    return WindowCall(made.function, made.arguments, partition, by, frame, whole.type, nullable, made.filter)
+    if name in PICKED and not written.order and window.order and name != "any_value":
+        made = _picked_of_kept(written, made, window, site)
+    if made.distinct and (line := IN_PLANS.get(made.function)) is not None:
+        if line.form == "different values":
+            made = replace(made, distinct=False)
+        elif computed(line.computed).law == "linear" and _begins_with_partition(window.frame):
+            made = _of_firsts(made, window)
+    return typed(made, window.over)
 
 
-def _first_of_equals(
-    made: BoundAggregate,
-    partition: tuple[Expression, ...],
-    by: Order,
-    frame: Frame | None,
-    site: Site,
-    written: SqlCall,
-) -> Expression:
-    """The rows that an aggregate of DISTINCT values counts: of those with equal arguments the first in the order.
+def _is_aggregate_there(written: SqlCall) -> bool:
+    """Whether a function that picks a value of its frame is asked for one of some rows, or in an order of its own."""
+    return written.name in NAMES and (bool(written.order) or written.filter is not None)
+
+
+def _picked_of_kept(written: SqlCall, made: BoundAggregate, window: WindowOfRows, site: Site) -> BoundAggregate:
+    """The first or the last value, in the order of the window, of the rows that a filter keeps."""
+    skips = written.skips_nulls or any(expression(a, site) == literal(True) for a in written.arguments[1:])
+    rest = (literal(True),) if skips else ()
+    return replace(made, function=NAMES[written.name].name, arguments=(*made.arguments[:1], *rest), order=window.order)
+
+
+def _begins_with_partition(frame: Frame | None) -> bool:
+    return frame is None or (frame.start is None and not isinstance(frame, ExcludingFrame))
+
+
+def _of_firsts(made: BoundAggregate, window: WindowOfRows) -> BoundAggregate:
+    """An aggregate of DISTINCT values as one of some rows: of those with equal arguments the first in the order.
 
     A frame that begins with the partition holds a value if, and only if, it holds the first row with that value.
     """
-    if frame is not None and (frame.start is not None or isinstance(frame, ExcludingFrame)):
-        hint = "let the frame begin with UNBOUNDED PRECEDING, or aggregate in a subquery, and join it"
-        what = f"{written.name} of DISTINCT values over a frame that does not begin with its partition"
-        raise site.context.unsupported(what, written.node, hint)
     kept = () if made.filter is None else (made.filter,)
-    order = by or tuple((argument, "asc") for argument in made.arguments[:1])
-    place = WindowCall("row_number", (), (*partition, *made.arguments, *kept), order, None, RANKS["row_number"], False)
-    is_first = call("equal", place, literal(1))
-    return is_first if made.filter is None else call("and", made.filter, is_first)
+    order = window.order or tuple((argument, "asc") for argument in made.arguments[:1])
+    parts = (*window.partition, *made.arguments, *kept)
+    place = WindowCall("row_number", (), parts, order, None, RANKS["row_number"], False)
+    tests = [*kept, call("equal", place, literal(1))]
+    if len(made.arguments) == 1:
+        return replace(made, distinct=False, filter=tests[0] if len(tests) == 1 else call("and", *tests))
+    tests += [call("is_not_null", argument) for argument in made.arguments if argument.nullable]
+    return replace(made, arguments=(), distinct=False, filter=call("and", *tests))
 
 
-def _ranked(
-    written: SqlCall, partition: tuple[Expression, ...], by: Order, frame: Frame | None, site: Site
-) -> WindowCall:
-    name = written.name
+def _ranked(written: SqlCall, window: WindowOfRows, site: Site) -> WindowCall:
+    name, by = written.name, window.order
     if written.distinct or written.order or written.filter is not None:
         raise site.context.unsupported(f"DISTINCT, ORDER BY or FILTER in {name}", written.node)
     bound = [expression(argument, site) for argument in written.arguments]
@@ -126,7 +130,7 @@ def _ranked(
             raise site.context.unsupported(f"IGNORE NULLS in {name}", written.node)
         kept = call("is_not_null", arguments[0])
     function = {"first": "first_value", "last": "last_value", "any_value": "first_value"}.get(name, name)
-    return WindowCall(function, arguments, partition, by, frame, type_, nullable, kept)
+    return WindowCall(function, arguments, window.partition, by, window.frame, type_, nullable, kept)
 
 
 def _rank_arguments(written: SqlCall, bound: list[Expression], site: Site) -> tuple[tuple[Expression, ...], Type, bool]:

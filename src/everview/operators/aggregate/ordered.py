@@ -113,6 +113,16 @@ class Ordered:
             rows[:, -1] = 1
         return rows, starts
 
+    def counts(self, call: Call) -> Words:
+        """How many values each group has."""
+        rows, starts = self.all_of(call)
+        return totals(np.ascontiguousarray(rows[:, -1]), starts)
+
+    def at(self, call: Call, places: Words) -> Words:
+        """The row of `everything` that takes a place of each group; -1 where the group has no such place."""
+        rows, starts = self.all_of(call)
+        return rows_at(np.ascontiguousarray(rows[:, -1]), starts, places)
+
     def end(self, call: Call, result: Field) -> Matrix:
         """The value at one end of each group, NULL where the group has none."""
         key, place = self.lay.key, self.lay.words[call.fields[0]]
@@ -145,17 +155,16 @@ def _percentile(call: Call, field: Field, ordered: Ordered) -> Matrix:
     Of n values the place is ``fraction · (n − 1)``, counted from 0. The discrete one takes the first place, counted
     from 1, that is at least ``fraction · n``; so does a quantile, which stays a value of the column's own type.
     """
-    rows, starts = ordered.all_of(call)
-    values, weights = rows[:, ordered.lay.words[call.fields[0]]], np.ascontiguousarray(rows[:, -1])
-    counts = totals(weights, starts)
+    rows, _ = ordered.everything
+    values, counts = rows[:, ordered.lay.words[call.fields[0]]], ordered.counts(call)
     if call.function != "percentile":
         place = np.maximum(np.ceil(call.fraction * counts), 1) - 1
         pick = _picked if call.function == "percentile discrete" else _own
-        return pick(field, values, rows_at(weights, starts, place.astype(np.int64)))
+        return pick(field, values, ordered.at(call, place.astype(np.int64)))
     place = call.fraction * (counts - 1)
     low, high = np.floor(place), np.ceil(place)
     absent = counts == 0
-    a, b = (_doubles(field, values, rows_at(weights, starts, p.astype(np.int64))) for p in (low, high))
+    a, b = (_doubles(field, values, ordered.at(call, p.astype(np.int64))) for p in (low, high))
     with np.errstate(invalid="ignore", over="ignore"):
         between = (high - place) * a + (place - low) * b
     same = (a == b) | (np.isnan(a) & np.isnan(b))

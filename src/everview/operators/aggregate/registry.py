@@ -241,7 +241,12 @@ class AggregateFunction:
 
     @property
     def over_windows(self) -> bool:
-        """Whether windows compute it: linear aggregates and ends do, of one value."""
+        """Whether there is one over windows: of all that are aggregates of rows."""
+        return bool(self.sql) and self.form != "grouping"
+
+    @property
+    def by_spans(self) -> bool:
+        """Whether windows compute it from running sums and ranks: linear aggregates and ends, of one value."""
         if self.form in ("by", "grouping", "count different", "pair", "derived"):
             return False
         return computed(self.computed).law in ("linear", "end")

@@ -4,6 +4,7 @@ The rows of a partition lie in the trace in the order of the window. A change co
 anew, before and after, and puts out the difference; other partitions are not looked at. A row of weight w is w rows.
 """
 
+from everview.operators.window.aggregates import AggregateOver
 from everview.operators.window.functions import COPIES, NEVER_NULL, RANKS, SESSIONS, FramedOver, Over
 from everview.operators.window.operator import SessionEdges, Window, WindowIncremental
 
@@ -12,6 +13,7 @@ __all__ = [
     "NEVER_NULL",
     "RANKS",
     "SESSIONS",
+    "AggregateOver",
     "FramedOver",
     "Over",
     "SessionEdges",

@@ -68,7 +68,7 @@ class Over:
             return self._copied(places, schema, *self._place(places, schema, spans))
         if self.function in ("min", "max"):
             return self._copied(places, schema, *_extreme(self, places, schema, spans, context))
-        return _added_up(self, places, schema, spans)
+        return added_up(Call(self.function, self.fields), self.result, places.rows, schema, spans)
 
     def spans(self, places: Places, schema: Schema) -> Spans:
         """The frame of each row, as spans of rows in order that have no row in common."""
@@ -96,13 +96,13 @@ class Over:
             there = (rows >= places.starts) & (rows < places.stops)
         out = self._copied(places, schema, rows, there)
         if len(self.fields) > 1:
-            other = _widened(places.rows[:, schema.words(self.fields[1])], schema.fields[self.fields[1]], self.result)
+            other = widened(places.rows[:, schema.words(self.fields[1])], schema.fields[self.fields[1]], self.result)
             out = np.where(there[:, None], out, other)
         return out
 
     def _shifted_over_nulls(self, places: Places, schema: Schema) -> tuple[Words, Flags]:
         """For each row, the row of the n-th value before or after it that is not NULL, and whether there is one."""
-        present = _present(places.rows, schema, self.fields[0])
+        present = present_in(places.rows, schema, self.fields[0])
         known = np.append(0, np.cumsum(present))
         forward = (self.function == "lead") == (self.number > 0)
         steps = abs(self.number)
@@ -114,7 +114,7 @@ class Over:
     def _place(self, places: Places, schema: Schema, spans: Spans) -> tuple[Words, Flags]:
         """The row of each frame whose value is the result, and a mask of rows whose frame has one."""
         count = places.rows.shape[0]
-        chosen = _present(places.rows, schema, self.fields[0]) if self.skips else np.ones(count, np.bool_)
+        chosen = present_in(places.rows, schema, self.fields[0]) if self.skips else np.ones(count, np.bool_)
         known = np.append(0, np.cumsum(chosen))
         counts = [known[high] - known[low] for low, high in spans]
         whole = sum(counts[1:], counts[0])
@@ -132,7 +132,7 @@ class Over:
     def _copied(self, places: Places, schema: Schema, rows: Words, there: Flags) -> Matrix:
         """The first argument in other rows; NULL where there is none."""
         source = schema.fields[self.fields[0]]
-        words = _widened(places.rows[:, schema.words(self.fields[0])], source, self.result)
+        words = widened(places.rows[:, schema.words(self.fields[0])], source, self.result)
         copied = words[np.where(there, rows, 0)]
         return np.where(there[:, None], copied, np.array(self.result.type.null_words(), np.int64))
 
@@ -162,11 +162,11 @@ class FramedOver(Over):
 
     def _edge(self, places: Places, schema: Schema, field: int, peers: Words, *, after: bool) -> Words:
         """Where frames start or end by distance; of a row without a key, with its peers."""
-        present = _present(places.rows, schema, self.key)
+        present = present_in(places.rows, schema, self.key)
         key, bound = (places.rows[:, schema.words(place)] for place in (self.key, field))
-        key = _widened(key, schema.fields[self.key], schema.fields[field])  # a key may never be NULL, and yet a bound
+        key = widened(key, schema.fields[self.key], schema.fields[field])  # a key may never be NULL, and yet a bound
         rows = places.by_distance(key, bound, present, after=after, descending=self.descending)
-        beyond = ~_present(places.rows, schema, field)  # further than the type of the key reaches
+        beyond = ~present_in(places.rows, schema, field)  # further than the type of the key reaches
         distance = self.end if after else self.start
         rows = np.where(beyond, places.starts if (distance or 0) < 0 else places.stops, rows)
         return np.where(present, rows, peers)
@@ -184,7 +184,7 @@ class FramedOver(Over):
         return [before, (np.clip(places.at, low, high), np.clip(places.at + 1, low, high)), behind]
 
 
-def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
+def widened(words: Matrix, old: Field, new: Field) -> Matrix:
     """The words of a field as a nullable field of the same type has them."""
     if old.words == new.words:
         return words
@@ -192,7 +192,8 @@ def _widened(words: Matrix, old: Field, new: Field) -> Matrix:
     return np.stack([np.ones(words.shape[0], np.int64), words[:, 0]], axis=1)
 
 
-def _present(rows: Matrix, schema: Schema, field: int) -> Flags:
+def present_in(rows: Matrix, schema: Schema, field: int) -> Flags:
+    """Which rows have a value of a field."""
     column = schema.fields[field]
     if not column.nullable:
         return np.ones(rows.shape[0], np.bool_)
@@ -255,8 +256,8 @@ def _extreme(over: Over, places: Places, schema: Schema, spans: Spans, context: 
     ranks = _ranks(places.rows, schema, field, context)
     one_of = np.zeros(ranks.max(initial=0) + 1, np.int64)
     one_of[ranks] = places.at
-    ranks = np.where(_present(places.rows, schema, field), ranks if over.function == "min" else -ranks, NONE)
-    extremes = np.minimum.reduce([_least(ranks, low, high) for low, high in spans])
+    ranks = np.where(present_in(places.rows, schema, field), ranks if over.function == "min" else -ranks, NONE)
+    extremes = np.minimum.reduce([least(ranks, low, high) for low, high in spans])
     there = extremes != NONE
     return one_of[np.abs(np.where(there, extremes, 0))], there
 
@@ -286,7 +287,7 @@ def _ranks_by_value(words: Matrix, schema: Schema, context: Context) -> Words:
     return order[np.searchsorted(codes[order], words[:, 0])] + 1
 
 
-def _least(ranks: Words, low: Words, high: Words) -> Words:
+def least(ranks: Words, low: Words, high: Words) -> Words:
     """The least of each span; spans of 2^k rows are known from those of half their length."""
     least = np.full(low.size, NONE, np.int64)
     length = high - low
@@ -305,24 +306,24 @@ def _least(ranks: Words, low: Words, high: Words) -> Words:
 # -- added up
 
 
-def _added_up(over: Over, places: Places, schema: Schema, spans: Spans) -> Matrix:
-    call = Call(over.function, over.fields)
+def added_up(call: Call, result: Field, rows: Matrix, schema: Schema, spans: Spans) -> Matrix:
+    """The words of a call that is added up over spans of rows, one row a span."""
     wanted = slots(schema, (call,))
     weigh = Weigh(Layout(schema), (), wanted)
-    rows, columns, weights = (np.concatenate(part) for part in zip(*_entries(weigh, places.rows), strict=True))
+    origins, columns, weights = (np.concatenate(part) for part in zip(*_entries(weigh, rows), strict=True))
     used, columns = np.unique(columns, return_inverse=True)
-    running = np.zeros((places.rows.shape[0] + 1, used.size), np.int64)
-    np.add.at(running, (rows + 1, columns), weights)
+    running = np.zeros((rows.shape[0] + 1, used.size), np.int64)
+    np.add.at(running, (origins + 1, columns), weights)
     running = np.cumsum(running, axis=0)
     width = wanted[-1].places.stop
     known = {slot.need: slot.places for slot in wanted}
     parts: list[Matrix] = []
-    for start in range(0, places.rows.shape[0], BLOCK):
-        span = slice(start, start + BLOCK)
-        dense = np.zeros((places.at[span].size, width), np.int64)
+    for start in range(0, spans[0][0].size, BLOCK):
+        block = slice(start, start + BLOCK)
+        dense = np.zeros((spans[0][0][block].size, width), np.int64)
         for low, high in spans:
-            dense[:, used] += running[high[span]] - running[low[span]]
-        parts.append(FINISHED[call.function](call, over.result, Sums(dense, known, schema)))
+            dense[:, used] += running[high[block]] - running[low[block]]
+        parts.append(FINISHED[call.function](call, result, Sums(dense, known, schema)))
     return np.concatenate(parts)
 
 

@@ -12,6 +12,7 @@ from everview.errors import WeightOverflow
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
 from everview.operators.operator import Context, Layout, Port, UnaryOperator, key_partition
+from everview.operators.window.aggregates import AggregateOver
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import SESSIONS, Over
 from everview.traces.view import TraceView
@@ -55,6 +56,11 @@ class _Window(ByState, UnaryOperator):
     @property
     def group_words(self) -> int:
         return self.source.key_words
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The user's aggregates that it calls."""
+        return tuple(call.call.user for call in self.calls if isinstance(call, AggregateOver) and call.call.user)
 
     @property
     def sessions(self) -> SessionEdges | None:

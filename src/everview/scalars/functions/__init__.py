@@ -141,7 +141,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "zone_turns",
-        "turns_in_zone",
+        "turns_in_zone month_turns_in_zone",
         of_columns=True,
     ),
     LaterFamily(

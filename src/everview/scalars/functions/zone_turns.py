@@ -1,8 +1,9 @@
-"""When a moment that is moved by days of a zone's calendar passes another moment.
+"""When a moment that is moved by days or months of a zone's calendar passes another moment.
 
 A day before now, by the calendar of a zone, does not only go forward: it returns by an hour where clocks are put back,
 and again a day after they were put forward. So ``now - 1 day < moment`` may be true, false, true again, and at last
-false.
+false. So it is with months, and at the ends of these: a month before March 30, 23:00 is February 28, 23:00, and a month
+before March 31, 01:00 is February 28, 01:00.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value, constant, nulls, numbers, whole
+from everview.scalars.functions.moments import add_months
 from everview.scalars.functions.zones import clock_in, instants_in, zone_of
 
 NEAR: Final = 27 * 3_600_000_000  # clocks are set by a day and some hours at most, where the date line was moved
@@ -75,6 +77,11 @@ def _looked_up(zone: str, moment: int, span: int, near: int) -> list[int]:
     breaks = {begin, *(at for at, _, _ in sets), *(jump - span - by for jump in jumps for by in ahead)}
     starts = sorted(at for at in breaks if begin <= at < end)
     moved = instants_in(zone, clock_in(zone, np.array(starts)) + span).tolist()
+    return _passed(starts, moved, end, moment)
+
+
+def _passed(starts: list[int], moved: list[int], end: int, moment: int) -> list[int]:
+    """Where what is moved gets to a moment or goes back before it; from each start on it goes on as time does."""
     turns, before = list[int](), True
     for start, reached, stop in zip(starts, moved, [*starts[1:], end], strict=True):
         if (reached < moment) != before:
@@ -105,4 +112,77 @@ def _clock_sets(zone: str, begin: int, end: int) -> list[tuple[int, int, int]]:
     return found
 
 
-KERNELS: Final[dict[str, Kernel]] = {"turns_in_zone": constant(2, _turns)}
+# -- months
+
+_DAY: Final = 86_400_000_000
+MONTH: Final = 2_629_746_000_000  # a twelfth of a year of the calendar
+AROUND: Final = 5 * _DAY + 2 * NEAR  # of the days that months move to one day, and of clocks that are set
+_EVERY_MONTH_HAS: Final = 27  # days, of which each is reached from one day only
+
+
+def _month_turns(out: Kind, moment: Value, months: Value, zone: Value) -> Any:
+    """For each row the moments at which ``t + months < moment``, by the zone's calendar, becomes false, true, false, …
+
+    At the first and the last days that there are, every month has the same length.
+    """
+    rows, known = len(moment), zone_of(zone.as_py())
+    missing = nulls(moment, months)
+    if known is None:
+        failed = np.ones(rows, bool) if missing is None else ~missing
+        return Checked(pa.nulls(rows, out), failed, f"there is no zone {zone.as_py()!r}")
+    moments, counts = numbers(moment), numbers(whole(months, rows)).astype(np.int64)
+    rough = moments.astype(object) - counts.astype(object) * MONTH
+    inside = _inside(moments) & np.array([YEARS[0] + 2 * EDGE < at < YEARS[1] - 2 * EDGE for at in rough], bool)
+    found = [[int(at)] for at in np.clip(rough, *YEARS)]
+    if inside.any():
+        looked_up = iter(_by_months(known, moments[inside], counts[inside]))
+        found = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), found, strict=True)]
+    listed: list[Any] = found if missing is None else [None if m else f for m, f in zip(missing, found, strict=True)]
+    return pa.array(listed, pa.list_(pa.int64())).cast(out)
+
+
+def _by_months(zone: int | str, moments: Any, months: Any) -> list[list[int]]:
+    shown = _shown(zone, moments)
+    first = _told(zone, _months_on(shown, -months))
+    days = (shown // _DAY).astype("M8[D]")
+    alone = (days - days.astype("M8[M]").astype("M8[D]")).astype(np.int64) < _EVERY_MONTH_HAS
+    if isinstance(zone, str):
+        alone &= _is_still(zone, moments) & _is_still(zone, first)
+    return [
+        [turn] if one else _month_turns_of(zone, moment, count, turn)
+        for turn, one, moment, count in zip(
+            first.tolist(), alone.tolist(), moments.tolist(), months.tolist(), strict=True
+        )
+    ]
+
+
+def _month_turns_of(zone: int | str, moment: int, months: int, near: int) -> list[int]:
+    """The turns of one row, piece by piece, which end at midnight, too."""
+    begin, end = near - AROUND, near + AROUND
+    sets = _clock_sets(zone, begin, end) if isinstance(zone, str) else []
+    jumps = _clock_sets(zone, moment - 2 * NEAR, moment + 2 * NEAR) if isinstance(zone, str) else []
+    ahead = {int(_shown(zone, np.array([near]))[0]) - near, *(by for _, *both in sets for by in both)}
+    times = [0, *((at + max(before, after)) % _DAY for at, before, after in jumps)]
+    days = range(begin // _DAY - 1, end // _DAY + 2)
+    breaks = {begin, *(at for at, _, _ in sets), *(day * _DAY + t - by for day in days for t in times for by in ahead)}
+    starts = sorted(at for at in breaks if begin <= at < end)
+    moved = _told(zone, _months_on(_shown(zone, np.array(starts)), np.int64(months))).tolist()
+    return _passed(starts, moved, end, moment)
+
+
+def _months_on(shown: Any, months: Any) -> Any:
+    return add_months(shown // _DAY, months) * _DAY + shown % _DAY
+
+
+def _shown(zone: int | str, moments: Any) -> Any:
+    return clock_in(zone, moments) if isinstance(zone, str) else moments + zone
+
+
+def _told(zone: int | str, shown: Any) -> Any:
+    return instants_in(zone, shown) if isinstance(zone, str) else shown - zone
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    "turns_in_zone": constant(2, _turns),
+    "month_turns_in_zone": constant(2, _month_turns),
+}

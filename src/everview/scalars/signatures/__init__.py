@@ -44,6 +44,7 @@ INTERNAL: Final = frozenset(
         *("term_quoted", "term_part", "term_checked", "json_part", "json_member", "get_field", "is_one_row"),
         *("map_value", "map_size", "map_sorted", "bitmap_of", "bitmap_or_of", "bitmap_and_of"),
         *("skewness_of", "kurtosis_of", "histogram_of", "timestamp_in_zone", "turns_in_zone", "yearofweek"),
+        "month_turns_in_zone",
         *("interval_years", "interval_months", "interval_days", "interval_hours", "interval_minutes"),
         *("interval_seconds", "variant_json", "variant_at", "variant_entries", "schema_of_variants"),
     }

@@ -289,6 +289,7 @@ MOMENTS: Final[Signatures] = family(
     signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
     signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
     signed("turns_in_zone", 3, 3, takes(TIMESTAMP, DAY_TIME, STRING, gives=Array(TIMESTAMP))),  # of now()
+    signed("month_turns_in_zone", 3, 3, takes(TIMESTAMP, YEAR_MONTH, STRING, gives=Array(TIMESTAMP))),
     signed(
         *("time_bucket", 2, 3, _time_bucket, "literal interval, timestamp [, origin]"),
         "the beginning of its bucket, counted from the origin, 1970 if none is given",

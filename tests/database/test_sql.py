@@ -372,3 +372,10 @@ def test_patterns_of_re2_are_judged(pattern: str) -> None:
     written = pattern.replace("\\", "\\\\")
     db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT split(s, '{written}') AS a, regexp_like(s, '{written}') AS b FROM t")
     assert db.verify()
+
+
+def test_an_order_without_what_it_orders_is_a_mistake() -> None:
+    db = connect()
+    db.sql("CREATE TABLE t (a INT, b INT)")
+    with pytest.raises(EverviewError, match="nothing stands before ORDER BY"):
+        db.sql("SELECT arg_min(b, ORDER BY a) AS x FROM t", dialect="duckdb")

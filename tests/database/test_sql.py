@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from everview import Database, EverviewError, connect
 from everview.errors import (
+    BadPattern,
     DefinitionError,
     DuplicateKey,
     NegativeWeight,
@@ -349,3 +350,32 @@ def test_hostile_values(db: Database) -> None:
         assert db.sql(f"DELETE FROM note WHERE text = '{escaped}'") == 1
     with pytest.raises(NegativeWeight):
         db.apply({"note": [((1, "gone"), -1)]})
+
+
+def test_a_view_is_verified_without_the_views_that_it_does_not_read() -> None:
+    db = connect()
+    db.sql("CREATE TABLE t (s STRING)")
+    db.sql(r"CREATE MATERIALIZED VIEW letters AS SELECT regexp_replace(s, '\\pL', '-') AS s FROM t")
+    db.sql("CREATE MATERIALIZED VIEW plain AS SELECT s FROM t")
+    db.sql("INSERT INTO t VALUES ('aβ')")
+    assert db.view("letters").rows() == [("--",)]
+    assert db.verify("plain")
+    with pytest.raises(BadPattern, match="cannot be judged"):
+        db.verify("letters")
+
+
+@pytest.mark.parametrize("pattern", [r"\Q.\E|x", r"b\z", r"\x{61}", "(?<n>a)b", "[[:alpha:]_]+", "[^[:punct:]]", ""])
+def test_patterns_of_re2_are_judged(pattern: str) -> None:
+    db = connect()
+    db.sql("CREATE TABLE t (s STRING)")
+    db.apply({"t": [((text,), 1) for text in ("a.b", "xx", "", "é_a", None, "b\n")]})
+    written = pattern.replace("\\", "\\\\")
+    db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT split(s, '{written}') AS a, regexp_like(s, '{written}') AS b FROM t")
+    assert db.verify()
+
+
+def test_an_order_without_what_it_orders_is_a_mistake() -> None:
+    db = connect()
+    db.sql("CREATE TABLE t (a INT, b INT)")
+    with pytest.raises(EverviewError, match="nothing stands before ORDER BY"):
+        db.sql("SELECT arg_min(b, ORDER BY a) AS x FROM t", dialect="duckdb")

@@ -250,7 +250,9 @@ def test_now_is_one_moment() -> None:
     assert Now("date").type == DATE
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)", "(a)\\1", "a++", "[a&&b]", "(?>a)", "(", "[a[b]]", "\\h"])
+@pytest.mark.parametrize(
+    "pattern", ["(?=a)", "(a)\\1", "a++", "[a&&b]", "(?>a)", "(", "[a[b]]", "\\h", "\\C", "(?U)a+"]
+)
 def test_a_pattern_that_java_reads_differently_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern):
         run(call("rlike", text, literal(pattern)), [1], [1], ["a"])

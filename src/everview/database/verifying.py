@@ -21,11 +21,24 @@ def verified(core: Core, name: str | None) -> Verdict:
         held = {view: contents_of(view) for view in names}
         wanted = {view: held[view] for view in names if not _by_plans(catalog, view)}
         by_circuit = verify(core.definitions.assembled.circuit, tables, wanted)
-        plans = {v.name: v.plan for v in catalog.ordered() if v.materialized and _by_plans(catalog, v.name)}
+        read = _read_by(catalog, names)
+        ordered = [v for v in catalog.ordered() if v.materialized and v.name in read]
+        plans = {v.name: v.plan for v in ordered if _by_plans(catalog, v.name)}
         by_plans = verify_plans(plans, tables, {view: held[view] for view in names if view in plans})
         both = {**by_circuit.views, **by_plans.views}
         shown = catalog.shown
         return Verdict({shown.get(view, view): both[view] for view in names}, by_circuit.seconds + by_plans.seconds)
+
+
+def _read_by(catalog: Catalog, names: list[str]) -> set[str]:
+    """The views of these names, and all views that they read, directly or through others."""
+    found, waiting = set[str](), list(names)
+    while waiting:
+        view = catalog.views.get(waiting.pop())
+        if view is not None and view.name not in found:
+            found.add(view.name)
+            waiting.extend(view.reads)
+    return found
 
 
 def _by_plans(catalog: Catalog, name: str) -> bool:

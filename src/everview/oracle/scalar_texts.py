@@ -9,6 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 from everview.errors import BadPattern
@@ -119,30 +120,61 @@ def _like(text: str, pattern: str, escape: str = "\\") -> bool:
     return len(text) in reached
 
 
+_RE2: Final = re.compile(
+    r"\\Q(?P<quoted>.*?)(?:\\E|$)|(?P<end>\\z)|\\x\{(?P<code>[0-9a-fA-F]+)\}|(?P<named>\(\?<(?![=!]))"
+    r"|\[:(?P<posix>\w+):\]|\\.",
+    re.DOTALL,
+)
+_POSIX: Final = {
+    "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z", "word": "a-zA-Z0-9_",
+    "space": r"\t\n\v\f\r ", "blank": r"\t ", "xdigit": "0-9a-fA-F", "punct": "!-/:-@\\[-`{-~",
+}  # fmt: skip
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of RE2 as Python reads it; one that has no such form is refused."""
+
+    def python(match: re.Match[str]) -> str:
+        if match["quoted"] is not None:
+            return re.escape(match["quoted"])
+        if match["code"] is not None:
+            return re.escape(chr(int(match["code"], 16)))
+        if match["posix"] in _POSIX:
+            return _POSIX[match["posix"]]
+        return r"\Z" if match["end"] else "(?P<" if match["named"] else match.group()
+
+    try:
+        return re.compile(_RE2.sub(python, pattern), re.ASCII)
+    except re.error as error:
+        hint = "Python, which judges, does not read all that RE2 does: write it without Unicode classes and inner flags"
+        raise BadPattern(f"the regular expression {pattern!r} cannot be judged: {error}", hint=hint) from None
+
+
 def _rlike(text: str, pattern: str) -> bool:
-    return re.search(pattern, text, re.ASCII) is not None
+    return _compiled(pattern).search(text) is not None
 
 
 def _regexp_replace(text: str, pattern: str, by: str) -> str:
     def expanded(match: re.Match[str]) -> str:
         return re.sub(r"\\(.)|\$(\d)", lambda m: m.group(1) or match.group(int(m.group(2))) or "", by)
 
-    return re.sub(pattern, expanded, text, flags=re.ASCII)
+    return _compiled(pattern).sub(expanded, text)
 
 
 def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
-    match = re.search(pattern, text, re.ASCII)
+    match = _compiled(pattern).search(text)
     return "" if match is None else match.group(group) or ""
 
 
 def _regexp_extract_all(text: str, pattern: str, group: int) -> list[str]:
-    return [match.group(group) or "" for match in re.finditer(pattern, text, re.ASCII)]
+    return [match.group(group) or "" for match in _compiled(pattern).finditer(text)]
 
 
 def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
     parts: list[str] = []
     begin = 0
-    for match in re.finditer(pattern, text, re.ASCII):
+    for match in _compiled(pattern).finditer(text):
         if limit > 0 and len(parts) == limit - 1:
             break
         if match.end() == 0 or (pattern == "" and match.end() == len(text)):
@@ -227,8 +259,8 @@ TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "rlike": _rlike,
     "regexp_replace": _regexp_replace,
     "regexp_extract": _regexp_extract,
-    "regexp_count": lambda text, pattern: len(re.findall(pattern, text, re.ASCII)),
-    "regexp_instr": lambda text, pattern: m.start() + 1 if (m := re.search(pattern, text, re.ASCII)) else 0,
+    "regexp_count": lambda text, pattern: len(_compiled(pattern).findall(text)),
+    "regexp_instr": lambda text, pattern: m.start() + 1 if (m := _compiled(pattern).search(text)) else 0,
     "regexp_extract_all": _regexp_extract_all,
     "split": _split,
     "array_join": _array_join,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,36 @@ def test_elements_of_arrays_are_counted_as_the_dialect_does(index: str) -> None:
     at = dict(duck.execute(f"SELECT i, {index} FROM t").fetchall())
     never_from_the_end = {i: None if at[i] is None or at[i] < 1 else value for i, value in expected.items()}
     assert dict(db.sql(query, dialect="postgres")) == never_from_the_end
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("a IS NOT NULL AND s ~* 'A'", True),
+        ("a = ANY(ARRAY[1, 2])", True),
+        ("substr(s, 0, 2)", "a"),
+        ("substring(s FROM -1 FOR 3)", "a"),
+        ("left(s, -1) || right(s, -1)", "abbc"),
+        ("regexp_replace('aaa', 'a', 'b')", "baa"),
+        (r"regexp_replace('aaa', '(a)', '<\1\&>', 'g')", "<aa><aa><aa>"),
+        ("log(100)", 2.0),
+        ("round(2.5::float8)", 2.0),
+        ("round(2.5)", Decimal(3)),
+        ("trunc(-1.7)", Decimal(-1)),
+        ("to_hex(255)", "ff"),
+        ("DATE '2024-01-31' + INTERVAL '1 month'", datetime(2024, 2, 29)),
+        ("""'{"a": {"b": 1}}'::json -> 'a' ->> 'b'""", "1"),
+        ("(SELECT sum(x) FROM generate_series(1, 3) x)", 6),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["postgres", "postgresql"])
+def test_expressions_of_postgresql_are_what_it_says(text: str, answer: Any, dialect: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (a INT, s STRING)")
+    db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {text} AS x FROM t", dialect=dialect)
+    db.apply({"t": [((1, "abc"), 1)]})
+    assert db.view("v").rows() == [(answer,)]
+    assert db.verify()
 
 
 def test_elements_of_arrays_are_counted_from_zero_in_sparks_dialect() -> None:

@@ -6,6 +6,7 @@ is not in it is refused. Types are those of `everview.plan.typing`, its errors g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,6 +42,7 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     Decimal,
     Type,
 )
@@ -313,13 +315,31 @@ def _operated(node: exp.Expr, a: Expression, b: Expression, site: Site) -> Expre
             name = "integral_divide"
         if site.context.dialect == "duckdb" and isinstance(a.type, Decimal):
             a = coerced(a, DOUBLE)  # there every quotient is one
-    if isinstance(node, exp.Sub) and a.type == b.type == DATE and site.context.dialect in DAYS_BETWEEN:
-        name = "datediff"
+    if site.context.dialect in DAYS_BETWEEN and isinstance(node, (exp.Add, exp.Sub)):
+        name = "datediff" if isinstance(node, exp.Sub) and a.type == b.type == DATE else name
+        a, b = _moved(a, b), _moved(b, a)
     try:
-        return call(name, a, b)
+        value = call(name, a, b)
+        return _quotient(value) if name == "divide" and site.context.dialect == "duckdb" else value
     except EverviewError as error:
         site.context.source.locate(error, node)
         raise
+
+
+def _moved(value: Expression, by: Expression) -> Expression:
+    """A date that an interval moves as a timestamp; any other value as it is."""
+    return cast(value, TIMESTAMP_NTZ) if value.type == DATE and by.type in INTERVALS else value
+
+
+def _quotient(value: Expression) -> Expression:
+    """A quotient of floats that is infinite, or NaN, where the divisor is zero."""
+    if not isinstance(value, Call) or value.type not in (DOUBLE, FLOAT):
+        return value
+    a, b = value.arguments
+    if isinstance(b, Literal) and b.value:
+        return value
+    infinite = call("multiply", a, Literal(math.inf, value.type))
+    return call("if", call("equal", b, Literal(0.0, value.type)), infinite, value)
 
 
 @handles(exp.Neg)
@@ -474,12 +494,15 @@ def _cast(node: exp.Cast, site: Site) -> Expression:
             return by_units
     if is_integer(type_) and site.context.dialect in ROUNDING:
         value = _rounded(value)
+    if type_ == VARIANT and value.type == STRING and site.context.dialect in POSTGRES:
+        return call("parse_json", value)
     return cast(value, type_, try_=bool(node.args.get("safe")))
 
 
 WRITTEN = (DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ)  # types of literals that are written as text
-DAYS_BETWEEN = ("duckdb", "postgres", "postgresql")  # where a date less a date is a number
-ROUNDING = ("duckdb", "postgres", "postgresql", "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
+POSTGRES = ("postgres", "postgresql")
+DAYS_BETWEEN = ("duckdb", *POSTGRES)  # where a date less a date is a number, and a date and an interval a timestamp
+ROUNDING = ("duckdb", *POSTGRES, "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
 
 
 def _rounded(value: Expression) -> Expression:

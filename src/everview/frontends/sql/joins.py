@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -78,7 +79,7 @@ def _joined(left: NamedRows, right: NamedRows, node: exp.Join, context: QueryCon
         hidden = tuple(fold(r) for r in right.scope.relations)
         return NamedRows(plan, replace(left.scope, hidden=(*left.scope.hidden, *hidden)))
     scope = both if kind == "inner" else left.scope.beside(right.scope, plan, width)
-    return _merged(NamedRows(plan, scope), using, kind)
+    return _merged(NamedRows(plan, scope), using, kind, in_place=context.dialect in IN_PLACE)
 
 
 def _joined_elements(left: NamedRows, right: Elements, kind: str, node: exp.Join, context: QueryContext) -> NamedRows:
@@ -168,17 +169,21 @@ def _equal(name: str, both: Scope, node: exp.Join, context: QueryContext) -> Exp
     return call("equal", matched[0].expression, matched[1].expression)
 
 
-def _merged(rows: NamedRows, using: list[str], kind: str) -> NamedRows:
-    """The rows under a scope in which columns that are compared by name are one, and come first."""
+IN_PLACE = ("duckdb", "sqlite")  # where a column of USING stays where the left side has it; elsewhere it comes first
+
+
+def _merged(rows: NamedRows, using: list[str], kind: str, *, in_place: bool) -> NamedRows:
+    """The rows under a scope in which columns that are compared by name are one, and come first or stay in place."""
     if not using:
         return rows
     values: list[tuple[str, Expression]] = []
-    rest = list(rows.scope.visible)
+    rest, places = list(rows.scope.visible), list[int]()
     for name in using:
         a, b = (place for place, v in enumerate(rest) if v.bare and v.called(name))
         both = rest[a].expression, rest[b].expression
         value = call("coalesce", *both) if kind == "full" else both[kind == "right"]
         values.append((rest[a].name, value))
+        places.append(a if in_place else -1)
         rest[a], rest[b] = replace(rest[a], bare=False), replace(rest[b], bare=False)
     plan = rows.plan
     if any(not isinstance(part, Column) for _, value in values for part in value.children):
@@ -186,8 +191,10 @@ def _merged(rows: NamedRows, using: list[str], kind: str) -> NamedRows:
         plan = Project(plan, (*plan.columns, *(v for _, v in values)), unique([*plan.schema.names, *using]))
         columns = plan.columns[-len(using) :]
         values = [(name, replace(column, name=name)) for (name, _), column in zip(values, columns, strict=True)]
-    named = [v for v in rest if v.bare or v.relation is not None]  # the others nobody can name
-    return NamedRows(plan, replace(rows.scope, visible=(*(Visible(None, n, e) for n, e in values), *named)))
+    known = [(place, v) for place, v in enumerate(rest) if v.bare or v.relation is not None]  # others nobody can name
+    merged = [(place, Visible(None, n, e)) for place, (n, e) in zip(places, values, strict=True)]
+    visible = tuple(v for _, v in sorted((*merged, *known), key=itemgetter(0)))
+    return NamedRows(plan, replace(rows.scope, visible=visible))
 
 
 def beside_elements(left: NamedRows, right: NamedRows) -> NamedRows:

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from everview.frontends.sql.expressions import Site, expression, handles
+from everview.frontends.sql.expressions import POSTGRES, Site, expression, handles
 from everview.frontends.sql.subqueries import array_of
 from everview.later import Later
 from everview.plan.typing import call, item, literal
 from everview.scalars.expressions import Expression, Literal
-from everview.types import INTEGER, MapType
+from everview.types import INTEGER, VARIANT, MapType
 
 if TYPE_CHECKING:
     from everview.frontends.sql.date_parts import part
+    from everview.frontends.sql.foreign_functions import foreign_function
 else:
+    foreign_function = Later("everview.frontends.sql.foreign_functions", "foreign_function")
     part = Later("everview.frontends.sql.date_parts", "part")
 
 
@@ -26,6 +28,9 @@ def _extract(node: exp.Extract, site: Site) -> Expression:
 
 @handles(exp.Substring, args="this start length")
 def _substring(node: exp.Substring, site: Site) -> Expression:
+    foreign = foreign_function(node, site)
+    if foreign is not None:
+        return foreign
     parts = [node.this, node.args.get("start"), node.args.get("length")]
     return call("substring", *(expression(p, site) for p in parts if p is not None))
 
@@ -88,7 +93,7 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
         return call("get_field", value, index)
     if site.context.dialect == "spark":
         return item(value, index)
-    from_the_end = site.context.dialect != "postgres"
+    from_the_end = site.context.dialect not in POSTGRES
     if isinstance(index, Literal) and isinstance(index.value, int):
         at = index.value + 1
         return call("try_element_at", value, literal(at) if at > 0 or (at and from_the_end) else Literal(None, INTEGER))
@@ -127,8 +132,10 @@ def _json_part(node: exp.Expr, site: Site) -> Expression:
     path = (
         node.expression.sql("spark").strip("'") if isinstance(node.expression, exp.JSONPath) else node.expression.name
     )
-    name = "get_json_object" if isinstance(node, exp.JSONExtractScalar) else "json_part"
-    return call(name, expression(node.this, site), literal(path))
+    is_text, value = isinstance(node, exp.JSONExtractScalar), expression(node.this, site)
+    if value.type == VARIANT:
+        return call("variant_get", value, literal(path), literal("string" if is_text else "variant"))
+    return call("get_json_object" if is_text else "json_part", value, literal(path))
 
 
 @handles(exp.Greatest, exp.Least, args="this expressions ignore_nulls")

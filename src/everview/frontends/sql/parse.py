@@ -39,7 +39,7 @@ _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
 _EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
 _CLOSE = {"'": "close it; inside of a text it is doubled: 'O''Brien'"}
-_INNER = ("plain", "postgresqlparameters")  # dialects that nobody names
+_INNER = ("plain", "postgresqlparameters", "_unnamed", "_unnamedparameters")  # dialects that nobody names
 POSTGRESQL = "postgresql"  # the dialect of clients of PostgreSQL
 _OPENS = (TokenType.COMMA, TokenType.L_PAREN, TokenType.SELECT)
 _CLOSES = (TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE)
@@ -128,8 +128,8 @@ def stored_expression(text: str) -> exp.Expr:
 def _dialect(name: str, text: str = "") -> Dialect:
     if name.lower() in ("spark", "databricks", ""):
         return Plain()
-    if name.lower() == POSTGRESQL:
-        return postgresql_dialect(text)
+    if name.lower() in ("postgres", POSTGRESQL):
+        return postgresql_dialect(text, named=name.lower() == POSTGRESQL)
     if name.lower() not in Dialect.classes:
         raise unknown_name("dialect", name, sorted(d for d in Dialect.classes if d and d not in _INNER))
     return Dialect.get_or_raise(name.lower())
@@ -247,7 +247,7 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
         raise source.error(f"syntax error: {error}", tokens[0].start) from None
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
-    return as_bindable(trees[0]) if isinstance(dialect, Postgresql) else trees[0]
+    return as_bindable(trees[0], named=dialect.named) if isinstance(dialect, Postgresql) else trees[0]
 
 
 def _everything_from(table: Token) -> list[Token]:

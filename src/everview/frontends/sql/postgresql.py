@@ -60,6 +60,8 @@ _TYPE_NAMES: Final = {
 class Postgresql(Postgres):
     """PostgreSQL's dialect with ``$1`` as a parameter wherever it stands."""
 
+    named = True  # columns without a name are called as PostgreSQL calls them
+
 
 class _WithoutDollarQuotes(Postgres.Tokenizer):
     """The tokenizer of texts with parameters: sqlglot takes ``$1,$`` for the mark of a quoted text."""
@@ -74,9 +76,23 @@ class PostgresqlParameters(Postgresql):
     Tokenizer = _WithoutDollarQuotes
 
 
-def postgresql_dialect(text: str) -> Postgresql:
-    """The dialect that reads a text."""
-    return PostgresqlParameters() if _DOLLAR_PARAMETER.search(text) else Postgresql()
+class _Unnamed(Postgresql):
+    """The dialect ``postgres``: as ``postgresql``, with columns named as in every other dialect."""
+
+    named = False
+
+
+class _UnnamedParameters(PostgresqlParameters):
+    """The dialect ``postgres`` of texts with ``$1``."""
+
+    named = False
+
+
+def postgresql_dialect(text: str, *, named: bool = True) -> Postgresql:
+    """The dialect that reads a text; columns without a name are called as PostgreSQL calls them, if `named`."""
+    if _DOLLAR_PARAMETER.search(text):
+        return PostgresqlParameters() if named else _UnnamedParameters()
+    return Postgresql() if named else _Unnamed()
 
 
 def as_readable(tokens: list[Token]) -> list[Token]:
@@ -106,9 +122,12 @@ def _retyped(token: Token, kind: TokenType, text: str) -> Token:
     return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
 
 
-def as_bindable(tree: exp.Expr) -> exp.Expr:
-    """A tree of PostgreSQL's dialect in the form that the binder knows; parts keep their places in the text."""
-    return upwards(_with_names(tree), _rewritten)
+def as_bindable(tree: exp.Expr, *, named: bool = True) -> exp.Expr:
+    """A tree of PostgreSQL's dialect in the form that the binder knows; parts keep their places in the text.
+
+    Columns without a name have the one that PostgreSQL gives them, if they are to be `named`.
+    """
+    return upwards(_with_names(tree) if named else tree, _rewritten)
 
 
 def upwards(tree: exp.Expr, rewrite: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

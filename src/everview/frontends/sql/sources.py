@@ -14,7 +14,7 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.expressions import Site
+from everview.frontends.sql.expressions import POSTGRES, Site
 from everview.frontends.sql.joins import beside_elements, joined_all, outer_elements
 from everview.frontends.sql.names import Scope, file_named, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
@@ -229,14 +229,14 @@ def _table_function(
 def _series(node: exp.Expr, alias: exp.TableAlias | None, left: NamedRows | None, context: QueryContext) -> NamedRows:
     """The rows of `range` or `generate_series`, of which some may be made of the row beside them."""
     series = SeriesCall.of(node)
-    written = series.rows(context) if context.dialect == "spark" or series.is_written_down() else None
-    if written is not None:
-        return named(written, alias, context, series.name)
     called = series.name if alias is None else alias.name or series.name
     columns = None if alias is None else alias.args.get("columns")
-    own = called if context.dialect.startswith("postgres") else series.name
-    alias = exp.TableAlias(this=exp.to_identifier(called), columns=columns or [exp.to_identifier(own)])
-    return _elements(exp.Explode(this=node.copy()), alias, left, context)
+    own = called if context.dialect in POSTGRES else series.name
+    full = exp.TableAlias(this=exp.to_identifier(called), columns=columns or [exp.to_identifier(own)])
+    written = series.rows(context) if context.dialect == "spark" or series.is_written_down() else None
+    if written is not None:
+        return named(written, full if context.dialect in POSTGRES else alias, context, series.name)
+    return _elements(exp.Explode(this=node.copy()), full, left, context)
 
 
 # -- lateral

@@ -149,6 +149,9 @@ def _opened(written: SqlCall, arguments: list[exp.Expr], site: Site) -> SqlCall:
                 continue
             if isinstance(argument, exp.Order):
                 written = replace(written, order=tuple(argument.expressions))
+                if argument.this is None:
+                    hint = "the order stands behind the last argument: first(x ORDER BY y)"
+                    raise site.context.error("nothing stands before ORDER BY", written.node, hint)
             elif isinstance(argument, exp.IgnoreNulls):
                 written = replace(written, skips_nulls=True)
             argument = argument.this

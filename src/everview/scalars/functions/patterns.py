@@ -58,7 +58,7 @@ def _quoted(letter: str) -> str:
 _JAVA_ONLY: Final = re.compile(
     r"""(?<!\\)(?:\\\\)*(?:
         (?P<around>\(\?<?[=!]) | (?P<atomic>\(\?>) | (?P<back>\\[1-9]|\\k<) | (?P<possessive>[*+?}]\+)
-        | (?P<both>&&) | (?P<escape>\\[hHRXZGce0])
+        | (?P<both>&&) | (?P<escape>\\[hHRXZGcCe0]) | (?P<flag>\(\?[a-zA-Z]*U)
     )""",
     re.VERBOSE,
 )
@@ -69,6 +69,7 @@ _WHY: Final = {
     "possessive": "possessive quantifiers are not supported",
     "both": "intersections of character classes are not supported",
     "escape": "this escape is not supported",
+    "flag": "the flag U is not supported",
 }
 
 
@@ -96,7 +97,7 @@ def _rlike(out: Kind, a: Value, pattern: Value) -> Any:
 
 def _regexp_replace(out: Kind, a: Value, pattern: Value, by: Value) -> Any:
     expression = regex(pattern.as_py())
-    replacement = _replacement(by.as_py(), _groups(expression))
+    replacement = _replacement(by.as_py(), group_count(expression))
     if _matches_nothing(expression):
         # After a match RE2 does not look for an empty one at the same place; Java and Python do.
         return each(out, lambda text: _compiled(expression).sub(_python(replacement), text), a)
@@ -160,7 +161,8 @@ def _group(text: str, place: int, groups: int) -> tuple[int, int]:
 _OPENING: Final = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\]\\])*\]|\((?!\?)|\(\?P?<(?![=!])", re.DOTALL)
 
 
-def _groups(pattern: str) -> int:
+def group_count(pattern: str) -> int:
+    """The number of groups of a regular expression."""
     return sum(m.group().startswith("(") for m in _OPENING.finditer(pattern))
 
 
@@ -187,8 +189,8 @@ def _regexp_extract(out: Kind, a: Value, pattern: Value, group: Value | None = N
     if number is None:
         return pa.nulls(len(a), out)
     expression = regex(pattern.as_py())
-    if not 0 <= number <= _groups(expression):
-        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {_groups(expression)}")
+    if not 0 <= number <= group_count(expression):
+        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {group_count(expression)}")
     parts = pc.extract_regex(a, pattern=_named(expression))
     part = pc.struct_field(parts, f"g{number}").fill_null("")
     return pc.if_else(pc.is_valid(a), part, pa.scalar(None, out))
@@ -249,8 +251,8 @@ def _regexp_extract_all(out: Kind, a: Value, pattern: Value, group: Value) -> An
     number, expression = group.as_py(), regex(pattern.as_py())
     if number is None:
         return pa.nulls(len(a), out)
-    if not 0 <= number <= _groups(expression):
-        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {_groups(expression)}")
+    if not 0 <= number <= group_count(expression):
+        raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {group_count(expression)}")
     return each(out, lambda text: [found[number] or "" for found in _compiled(expression).finditer(text)], a)
 
 

@@ -1,0 +1,134 @@
+"""Functions of text to which DuckDB and PostgreSQL give another meaning than Spark does."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from everview.frontends.sql.expressions import Site, expression
+from everview.plan.typing import call, literal
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.functions.patterns import group_count
+
+_GROUP = re.compile(r"\\(.)|\$", re.DOTALL)
+
+
+# -- parts of a text
+
+
+def substring_counts_alike(node: exp.Expr) -> bool:
+    """Whether the place and the length of a substring are numbers of which all dialects mean the same."""
+    length = node.args.get("length")
+    return _is_number(node.args.get("start"), 1) and (length is None or _is_number(length, 0))
+
+
+def end_counts_alike(node: exp.Expr) -> bool:
+    """Whether the number of letters of ``left`` and ``right`` is written, and not negative."""
+    return _is_number(node.expression, 0)
+
+
+def _is_number(node: exp.Expr | None, least: int) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) >= least
+
+
+def duckdb_substring(node: exp.Expr, site: Site) -> Expression:
+    """A part of a text; place 0 is the one before the first letter, and takes one letter of the length."""
+    text, start, length = _substring_parts(node, site)
+    if length is None:
+        return call("substring", text, start)
+    shorter = _at_least(0, call("subtract", length, literal(1)))
+    before_first = call("substring", text, literal(1), shorter)
+    return call("if", call("equal", start, literal(0)), before_first, call("substring", text, start, length))
+
+
+def postgres_substring(node: exp.Expr, site: Site) -> Expression:
+    """A part of a text; places below 1 are before the first letter, and take letters of the length."""
+    text, start, length = _substring_parts(node, site)
+    first = _at_least(1, start)
+    if length is None:
+        return call("substring", text, first)
+    left = call("subtract", call("add", start, length), first)
+    return call("substring", text, first, _at_least(0, left))
+
+
+def _at_least(least: int, value: Expression) -> Expression:
+    """A number, or the least one if it is less; NULL stays NULL."""
+    return call("if", call("less", value, literal(least)), literal(least), value)
+
+
+def _substring_parts(node: exp.Expr, site: Site) -> tuple[Expression, Expression, Expression | None]:
+    start, length = node.args.get("start"), node.args.get("length")
+    first = literal(1) if start is None else expression(start, site)
+    return expression(node.this, site), first, None if length is None else expression(length, site)
+
+
+def left_end(node: exp.Expr, site: Site) -> Expression:
+    """The first letters of a text; with a negative number all but so many of the last."""
+    text, count = expression(node.this, site), expression(node.expression, site)
+    kept = call("left", text, _at_least(0, call("add", call("length", text), count)))
+    return call("if", call("less", count, literal(0)), kept, call("left", text, count))
+
+
+def right_end(node: exp.Expr, site: Site) -> Expression:
+    """The last letters of a text; with a negative number all but so many of the first."""
+    text, count = expression(node.this, site), expression(node.expression, site)
+    after = call("substring", text, call("subtract", literal(1), count))
+    return call("if", call("less", count, literal(0)), after, call("right", text, count))
+
+
+# -- regular expressions
+
+
+def regexp_replace(node: exp.Expr, site: Site) -> Expression:
+    """The text with the first match replaced, or with the option ``g`` all; ``\\1`` is a group, ``\\0`` the match."""
+    site.context.only(node, "this", "expression", "replacement", "modifiers", "single_replace")
+    options = _options(node.args.get("modifiers"), node, site)
+    text, pattern = expression(node.this, site), expression(node.expression, site)
+    flags = "".join(sorted(options & set("is")))
+    opened = f"(?{flags}:" if flags else "(?:"
+    replacement = node.args.get("replacement")
+    if "g" in options:
+        whole = call("concat", literal(opened), pattern, literal(")")) if flags else pattern
+        return call("regexp_replace", text, whole, _in_java(replacement, site, 0))
+    # The pattern takes in the whole text, or at least all before the first match, so that no second match is sought.
+    end, after = _end(pattern)
+    once = call("concat", literal(f"^((?s:.*?))({opened}"), pattern, literal(f")){end}"))
+    made = call("concat", literal("$1"), _in_java(replacement, site, 2), literal(after))
+    return call("regexp_replace", text, once, made)
+
+
+def _end(pattern: Expression) -> tuple[str, str]:
+    """A pattern of all after a match, and its group in a replacement; nothing if that group has no number to write."""
+    if not isinstance(pattern, Literal) or pattern.value is None:
+        return "", ""
+    number = 3 + group_count(pattern.value)
+    return ("((?s:.*))$", f"${number}") if number < 10 else ("", "")
+
+
+def _options(node: exp.Expr | None, around: exp.Expr, site: Site) -> set[str]:
+    if node is None:
+        return set()
+    if not isinstance(node, exp.Literal) or set(node.name) - set("gics"):
+        raise site.context.unsupported("this option of regexp_replace", around, "there are 'g', 'i', 'c' and 's'")
+    return set(node.name)
+
+
+def _in_java(node: exp.Expr | None, site: Site, before: int) -> Expression:
+    """A replacement with its groups as Java writes them; so many groups were put before those of the pattern.
+
+    What no literal says is taken as it is, with neither groups nor escapes.
+    """
+    if not isinstance(node, exp.Literal):
+        text = literal("") if node is None else expression(node, site)
+        return call("regexp_replace", text, literal(r"([\\$])"), literal(r"\\$1"))
+
+    def java(match: re.Match[str]) -> str:
+        letter = match[1]
+        if letter is None:
+            return r"\$"
+        if letter.isdigit():
+            return f"${int(letter) + before}"
+        return f"${before}" if letter == "&" else f"\\{letter}"
+
+    return literal(_GROUP.sub(java, node.name))

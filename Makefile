@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 RUNNABLE := .venv/.runnable
+COMPILER := .venv/.compiler
 COMPILED := .venv/.compiled
 COMMON := .venv/.compiled-common
 CLASSES := .venv/spark-classes.jsa
@@ -21,9 +22,10 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# What does not need each other is done at the same time.
-setup: $(INSTALLED) java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, MariaDB, Chromium, Kafka, HDFS, Delta Lake, Iceberg and dbt
-	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(CLASSES) postgres mariadb chromium connectors dbt
+# What does not need each other is done at the same time: above all, kernels are compiled on one core while pip, which
+# uses only one, installs the rest.
+setup: $(BIN)/pip java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, MariaDB, Chromium, Kafka, HDFS, Delta Lake, Iceberg and dbt
+	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(INSTALLED) $(CLASSES) postgres mariadb chromium connectors dbt
 
 run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a minute
 	$(BIN)/python -m everview demo
@@ -31,7 +33,7 @@ run: $(COMMON) java  ## the demo: a payments company on local Spark, in about a 
 test: setup  ## every check, test, doctest and example
 	@scripts/test.sh
 
-fast: $(COMPILED) postgres chromium  ## a core of tests and those of changed packages, in under a minute
+fast: $(INSTALLED) $(COMPILED) postgres chromium  ## a core of tests and those of changed packages, in under a minute
 	@$(BIN)/python scripts/fast.py
 
 check: $(INSTALLED)  ## format, lint, types, layers
@@ -47,18 +49,18 @@ conformance: setup  ## SQL conformance in full: more splits into ticks, and all 
 torture: setup  ## half an hour of interrupts, kills, forks, full disks, hostile texts and random SQL
 	PYTHONPATH=src:tests $(BIN)/python -m torture $(if $(SECONDS),--seconds $(SECONDS)) $(if $(PARTS),--parts $(PARTS)) $(if $(SEED),--seed $(SEED))
 
-mutants: $(COMPILED)  ## plant faults in the code, one at a time, and see that the tests notice each
+mutants: $(INSTALLED) $(COMPILED)  ## plant faults in the code, one at a time, and see that the tests notice each
 	PYTHONPATH=src:tests $(BIN)/python -m mutants
 
 bench: setup $(PEERS)  ## the benchmarks, ours and the peers'
 	$(BIN)/python benchmarks/run.py
 
 # QUICK=1 for a small scale. Cargo reads the settings of the folder that it runs in.
-bench-native: cargo $(COMPILED)  ## the benchmarks beside differential-dataflow and dbsp, which cargo builds in some minutes
+bench-native: cargo $(INSTALLED) $(COMPILED)  ## the benchmarks beside differential-dataflow and dbsp, which cargo builds in some minutes
 	cd benchmarks/native && cargo build --release --locked
 	$(BIN)/python benchmarks/run.py --only native $(if $(QUICK),--quick)
 
-docs: $(COMPILED)  ## run the examples in README.md and docs
+docs: $(INSTALLED) $(COMPILED)  ## run the examples in README.md and docs
 ifeq ($(PAGES),)
 	@echo "No pages yet."
 else
@@ -87,14 +89,18 @@ chromium:
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh
 
-dbt: $(INSTALLED)
+dbt: | $(BIN)/pip
 	@scripts/dbt.sh
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
 	$(PYTHON) -m venv --clear .venv
 
-$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh | $(BIN)/pip
+$(COMPILER): requirements.lock scripts/install.sh | $(BIN)/pip
+	@scripts/install.sh .venv compiler
+	@touch $@
+
+$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh $(COMPILER) | $(BIN)/pip
 	@echo "Installing what the lock pins, some 130 packages."
 	scripts/install.sh .venv
 	@touch $@ $(RUNNABLE)
@@ -105,9 +111,9 @@ $(RUNNABLE): requirements.lock pyproject.toml scripts/install.sh scripts/demo_pa
 	@touch $@
 
 # Once now, or once a process later: Numba keeps the machine code beside the sources.
-$(COMPILED): $(INSTALLED) $(wildcard src/everview/kernels/*.py)
+$(COMPILED): $(COMPILER) $(wildcard src/everview/kernels/*.py)
 	@echo "Compiling the kernels: a minute or two, once."
-	@$(BIN)/python -m everview.kernels
+	@PYTHONPATH=src $(BIN)/python -m everview.kernels
 	@touch $@ $(COMMON)
 
 # Once now, or once a Java machine later: tests start dozens of them.

@@ -15,7 +15,7 @@ fi
 cmp --silent "$lock" "$home/installed.lock" && exit
 echo "Installing dbt: about a minute, once."
 rm -rf "$home"
-.venv/bin/python -m venv "$home"
-"$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-    --only-binary :all: -r "$lock"
+.venv/bin/python -m venv --without-pip "$home"
+.venv/bin/python -m pip --python "$home" install --quiet --disable-pip-version-check --no-compile --no-deps \
+    --require-hashes --only-binary :all: -r "$lock"
 cp "$lock" "$home/installed.lock" # last: what is there is whole

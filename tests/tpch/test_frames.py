@@ -1,4 +1,7 @@
-"""The 22 queries of TPC-H in the DataFrame API as views of a pipeline, after every epoch against Spark."""
+"""The 22 queries of TPC-H in the DataFrame API as views of a pipeline, against Spark after epochs that change them.
+
+The contents after the first epoch are not compared: views add changes up, so what is wrong then is wrong afterwards.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from everview.spark import Pipeline
 from everview.spark.frames import frame_of
 from spark.frames import by_pipeline, by_spark
 from tpch.frames import PROGRAMS
-from tpch.refreshing import Refreshing, generated, with_answers
+from tpch.refreshing import Refreshing, Tick, generated, with_answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +25,7 @@ SCALE = 0.002
 SHARES = (0.05,)  # of the orders, an epoch
 
 
-def test_all_programs_are_what_spark_collects_after_every_epoch(spark: SparkSession, tmp_path: Path) -> None:
+def test_all_programs_are_what_spark_collects(spark: SparkSession, tmp_path: Path) -> None:
     refreshing = Refreshing(with_answers(generated(SCALE, tmp_path)), seed=22)
     with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
         for name, rows in refreshing.tables.items():
@@ -35,9 +38,17 @@ def test_all_programs_are_what_spark_collects_after_every_epoch(spark: SparkSess
         for name, rows in by_pipeline(p, frames).items():
             assert rows, name
             assert "{}" not in rows, f"{name} is NULL"
-        for tick in (*refreshing.ticks(SHARES), None):
-            relations = {name: frame_of(spark, rows) for name, rows in refreshing.tables.items() if tick is None}
-            relations = relations or {name: p.table(name) for name in tables}
-            assert by_pipeline(p, frames) == by_spark(frames, relations)
-            if tick is not None:
-                p.refresh(**{name: frame_of(spark, change.weighted) for name, change in tick.items()})
+        *changing, nothing, ending = refreshing.ticks(SHARES)
+        for tick in changing:
+            _take(p, tick)
+        kept = by_pipeline(p, frames)
+        assert kept == by_spark(frames, {name: p.table(name) for name in tables})
+        _take(p, nothing)
+        assert by_pipeline(p, frames) == kept
+        _take(p, ending)
+        relations = {name: frame_of(spark, rows) for name, rows in refreshing.tables.items()}
+        assert by_pipeline(p, frames) == by_spark(frames, relations)
+
+
+def _take(p: Pipeline, tick: Tick) -> None:
+    p.refresh(**{name: frame_of(p.spark, change.weighted) for name, change in tick.items()})

@@ -189,14 +189,8 @@ def _run(db: Core, statement: Statement, known: ReadableDatabase) -> Any:
             return db.transactions.commit()
         case Rollback():
             return db.transactions.rollback()
-        case Prepare():
-            db.prepared[fold(statement.name)] = statement
-            return None
-        case Execute():
-            kept = _prepared(db, statement.name)
-            return run_sql(db, kept.statement, kept.dialect, statement.given)
-        case Deallocate():
-            return _deallocate(db, statement)
+        case Prepare() | Execute() | Deallocate():
+            return _run_prepared(db, statement)
         case Use():
             db.schema = statement.schema
             return None
@@ -241,6 +235,19 @@ def _prepared(db: Core, name: str) -> Prepare:
     if kept is None:
         raise unknown_name("prepared statement", name, [known.name for known in db.prepared.values()])
     return kept
+
+
+def _run_prepared(db: Core, statement: Prepare | Execute | Deallocate) -> Any:
+    """Keep a prepared statement under its name, run the one of a name, or forget it."""
+    match statement:
+        case Prepare():
+            db.prepared[fold(statement.name)] = statement
+            return None
+        case Execute():
+            kept = _prepared(db, statement.name)
+            return run_sql(db, kept.statement, kept.dialect, statement.given)
+        case Deallocate():
+            return _deallocate(db, statement)
 
 
 def _deallocate(db: Core, statement: Deallocate) -> None:

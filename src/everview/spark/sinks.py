@@ -137,10 +137,8 @@ def sink_of(
         _check_callback(callback, format, mode, options)
     if topic is not None:
         _check_topic(topic, format, mode, options or {})
-    if path is not None and format == ICEBERG:
-        raise SinkError("a sink in Iceberg has a table, not a path", hint='table="catalog.namespace.table"')
-    if path is not None and format is not None and format not in FORMATS:
-        raise SinkError(f'no sink writes "{format}"', hint=f"format is one of {', '.join(FORMATS)}, or give table=")
+    if path is not None:
+        _check_format(format)
     if table is not None and not _TABLE.fullmatch(table):
         raise SinkError(f'"{table}" is no name of a table', hint='write "table" or "database.table"')
     if schema is not None and callback is None:
@@ -159,6 +157,14 @@ def sink_of(
         exactly_once,
         jdbc,
     )
+
+
+def _check_format(format: str | None) -> None:
+    """Raise unless a path can have files of this format."""
+    if format == ICEBERG:
+        raise SinkError("a sink in Iceberg has a table, not a path", hint='table="catalog.namespace.table"')
+    if format is not None and format not in FORMATS:
+        raise SinkError(f'no sink writes "{format}"', hint=f"format is one of {', '.join(FORMATS)}, or give table=")
 
 
 def _beginning(begin: str | None, mode: str) -> Begin:

@@ -107,7 +107,7 @@ def decode_pairs(schema: Schema, delta: Words, dictionary: Dictionary) -> Iterat
 
 
 @cache
-def _read_words(words: int) -> Callable[[Words], Iterator[tuple[int, ...]]]:
+def _read_words(words: int) -> Callable[[Any], Iterator[tuple[int, ...]]]:
     """How to read the first words of each row of a matrix that has one word more, as tuples."""
     return Struct(f"{words}q8x").iter_unpack
 

@@ -98,7 +98,9 @@ def let_go() -> None:
 
 def lend_to_system() -> None:
     """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not."""
-    for lent in _waiting_large.copy() if LAZILY is not None else ():
+    if LAZILY is None:
+        return
+    for lent in _waiting_large.copy():
         lent.region.madvise(LAZILY)
 
 

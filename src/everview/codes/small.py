@@ -13,7 +13,9 @@ not know: many rows, nested types, and rows with a mistake, so that errors have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from struct import Struct
 from typing import Any, Final
 
 import numpy as np
@@ -96,13 +98,18 @@ def decode_pairs(schema: Schema, delta: Words, dictionary: Dictionary) -> Iterat
     """The rows of a delta matrix as Python values, each with its weight."""
     few = 0 < len(delta) * len(schema.fields) <= _FEW
     if few and is_whole(schema):
-        *words, weights = delta.T.tolist()
-        return zip(zip(*words, strict=True), weights, strict=True)
+        return zip(_read_words(delta.shape[1] - 1)(np.ascontiguousarray(delta)), delta[:, -1].tolist(), strict=True)
     prepared = unpackers(schema) if few else ()
     if not prepared:
         return zip(to_rows(schema, decode(schema, delta[:, :-1], dictionary)), delta[:, -1].tolist(), strict=True)
     columns: list[list[int]] = delta.T.tolist()
     return zip(zip(*[unpack(columns, dictionary) for unpack in prepared], strict=True), columns[-1], strict=True)
+
+
+@cache
+def _read_words(words: int) -> Callable[[Any], Iterator[tuple[int, ...]]]:
+    """How to read the first words of each row of a matrix that has one word more, as tuples."""
+    return Struct(f"{words}q8x").iter_unpack
 
 
 def _packed_pairs(schema: Schema, pairs: list[Any], dictionary: Dictionary) -> Words | None:

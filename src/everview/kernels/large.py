@@ -4,9 +4,8 @@ The answers are those of the kernels that go through a delta row by row, bit for
 Space for very large results comes from NumPy, which asks for huge pages: faster to fill, but slow to get where the
 system has none at hand. Other space comes in small ones.
 
-Sorting packs the leading columns of a row into one number of up to 63 bits, as many bits a column as its words need.
-Rows are dealt by its first bits into buckets that fit into a processor's cache, and each bucket is sorted by the rest:
-by radix, and where numbers are equal but rows may differ, column by column. Every step keeps the order of equal rows.
+Sorting packs the leading columns of a row into one number, and deals rows into buckets that fit into a processor's
+cache (`everview.kernels.dealing`).
 """
 
 from __future__ import annotations
@@ -20,24 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everview.kernels import linear, sort
-from everview.kernels.jit import boolean, i64, inline, kernel, octets, rows, rows_out, void, words, words_out
+from everview.kernels.dealing import BITS, deal, pack, packing_of, sort_buckets, spans
+from everview.kernels.jit import boolean, i64, kernel, octets, rows, rows_out, void, words, words_out
 from everview.kernels.rows import add, prefetch
-from everview.kernels.sort import SHORT, insertion, radix, sort_range
+from everview.kernels.sort import AHEAD
 from everview.kernels.threads import each, ranges
 
 LARGE = 1 << 15  # rows; below, dividing costs more than it saves
-MANY = (
-    1 << 18
-)  # rows; below, a sort column by column stays in a processor's cache, and packing costs more than it saves
+MANY = 1 << 18  # rows; below, all of a sort stays in a processor's cache, and one thread does it
 PART = 1 << 14  # rows that a part has at least
-BITS = 63  # of a packed number at most
 SPARE = 12  # bits of a packed number beyond those that number the rows: so few rows share one that more would cost more
 BUCKET = 1 << 12  # rows of a bucket, about
 MOST_BUCKETS = 12  # as bits: more would not fit into a processor's table of pages
 HUGE = 1 << 23  # words; from here on space comes in huge pages
 CLOSE = 0.9  # a result that is smaller than this part of its space is copied, where the rest cannot be given back
-ABSENT = -(1 << 63)  # NULL, as most words have it: kept out of the span of a column's words
-AHEAD = 16  # rows that are asked for before they are read, where they are not read in order
 
 Matrix = NDArray[np.int64]
 Words = NDArray[np.int64]
@@ -120,88 +115,6 @@ def _in_order(m, columns):
             if x > y:
                 return False
     return True
-
-
-@kernel(rows_out, rows, words, i64, i64)
-def _spans(m, columns, lo, hi):
-    """For each column its least and its greatest word but `ABSENT`, and whether that is there, too."""
-    out = np.empty((3, columns.size), np.int64)
-    for c in range(columns.size):
-        out[0, c], out[1, c], out[2, c] = (1 << 63) - 1, ABSENT, 0
-    for i in range(lo, hi):
-        for c in range(columns.size):
-            word = m[i, columns[c]]
-            if word == ABSENT:
-                out[2, c] = 1
-            else:
-                out[0, c] = min(out[0, c], word)
-                out[1, c] = max(out[1, c], word)
-    return out
-
-
-@kernel(void, rows, rows, words_out, words_out, i64, i64, i64)
-def _pack(m, packing, packed, counts, shift, lo, hi):
-    """The packed number of each row, and how many of them begin with which bits."""
-    for i in range(lo, hi):
-        number = np.int64(0)
-        for p in range(packing.shape[0]):
-            word, skip = m[i, packing[p, 0]], packing[p, 2]
-            if word == ABSENT and skip:
-                value = np.uint64(0)
-            else:
-                value = np.uint64(word) - np.uint64(packing[p, 1]) + np.uint64(skip)
-            number = (number << packing[p, 4]) | np.int64(value >> np.uint64(packing[p, 3]))
-        packed[i] = number
-        counts[number >> shift] += 1
-
-
-@kernel(void, words, words_out, words_out, words_out, i64, i64, i64)
-def _deal(packed, at, keys, order, shift, lo, hi):
-    """Put every number, and its row, into its bucket."""
-    for i in range(lo, hi):
-        bucket = packed[i] >> shift
-        p = at[bucket]
-        at[bucket] = p + 1
-        keys[p] = packed[i]
-        order[p] = i
-
-
-@inline
-def _short(keys, order, lo, hi):
-    for i in range(lo + 1, hi):
-        key, row = keys[i], order[i]
-        j = i
-        while j > lo and key < keys[j - 1]:
-            keys[j], order[j] = keys[j - 1], order[j - 1]
-            j -= 1
-        keys[j], order[j] = key, row
-
-
-@kernel(void, rows, words, i64, words_out, words_out, words_out, words_out, words, i64, i64)
-def _sort_buckets(m, columns, covered, keys, order, keys2, order2, bounds, first, last):
-    """Sort some buckets: by their numbers, which hold the first ``covered`` columns, and then by the others."""
-    for b in range(first, last):
-        lo, hi = bounds[b], bounds[b + 1]
-        if hi - lo <= SHORT:
-            _short(keys, order, lo, hi)
-        else:
-            least = greatest = keys[lo]
-            for i in range(lo, hi):
-                least = min(least, keys[i])
-                greatest = max(greatest, keys[i])
-            if least != greatest:
-                radix(keys, order, keys2, order2, lo, hi, np.uint64(least), np.uint64(greatest - least))
-        if covered == columns.size:
-            continue
-        run = lo
-        for i in range(lo + 1, hi + 1):
-            if i < hi and keys[i] == keys[run]:
-                continue
-            if i - run > SHORT:
-                sort_range(m, columns, order, keys, order2, keys2, run, i, covered)
-            elif i - run > 1:
-                insertion(m, columns, order, run, i, covered)
-            run = i
 
 
 @kernel(i64, rows, words, words, rows_out, i64, i64)
@@ -332,41 +245,27 @@ def _sorted(m: Matrix, columns: Words, order: Words, scratch: Scratch) -> tuple[
     n = m.shape[0]
     parts = ranges(n, PART)
     room = min(BITS, n.bit_length() + SPARE)
-    packing, covered = _packing(columns, each(lambda part: _spans(m, columns, *part), parts), room)
+    packing, covered = packing_of(columns, _together(each(lambda part: spans(m, columns, *part), parts)), room)
     bits = int(packing[:, 4].sum())
     first_bits = min(bits, MOST_BUCKETS, (n // BUCKET).bit_length())
     shift = bits - first_bits
     packed, counts = scratch.array(1, n), np.zeros((len(parts), 1 << first_bits), np.int64)
-    each(lambda k: _pack(m, packing, packed, counts[k], shift, *parts[k]), range(len(parts)))
+    each(lambda k: pack(m, packing, packed, counts[k], shift, *parts[k]), range(len(parts)))
     # Of each bucket the rows of the first part come first: equal rows keep their order.
     ends = np.cumsum(counts.T.ravel()).reshape(counts.T.shape)
     at = np.ascontiguousarray(ends.T - counts)
     bounds = np.concatenate([[0], ends[:, -1]])
     keys, order2 = scratch.array(2, n), scratch.array(3, n)
-    each(lambda k: _deal(packed, at[k], keys, order, shift, *parts[k]), range(len(parts)))
+    each(lambda k: deal(packed, at[k], keys, order, shift, *parts[k]), range(len(parts)))
     shares = _shares(bounds, parts)
-    each(lambda s: _sort_buckets(m, columns, covered, keys, order, packed, order2, bounds, *s), shares)
+    each(lambda s: sort_buckets(m, columns, covered, keys, order, packed, order2, bounds, *s), shares)
     return order, [(int(bounds[first]), int(bounds[last])) for first, last in shares]
 
 
-def _packing(columns: Words, spans: list[Matrix], room: int) -> tuple[Matrix, int]:
-    """How rows are packed into ``room`` bits, (column, least word, whether NULL is there, bits left out, bits) a line.
-
-    And how many of the columns the packed number holds whole.
-    """
-    found = np.array(spans)
-    least, greatest, absent = found[:, 0].min(axis=0), found[:, 1].max(axis=0), found[:, 2].max(axis=0)
-    lines, covered = list[tuple[int, ...]](), 0
-    for column, low, high, skip in zip(*(a.tolist() for a in (columns, least, greatest, absent)), strict=True):
-        bits = max(0, high - low + skip).bit_length()
-        taken = min(bits, room)
-        if taken:
-            lines.append((column, low, skip, bits - taken, taken))
-        room -= taken
-        if taken < bits:
-            break
-        covered += 1
-    return np.array(lines, np.int64).reshape(len(lines), 5), covered
+def _together(found: list[Matrix]) -> Matrix:
+    """The spans of the parts as those of all rows."""
+    least, greatest, absent = np.array(found).transpose(1, 0, 2)
+    return np.array([least.min(axis=0), greatest.max(axis=0), absent.max(axis=0)])
 
 
 def _shares(bounds: Words, parts: list[tuple[int, int]]) -> list[tuple[int, int]]:

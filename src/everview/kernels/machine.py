@@ -69,7 +69,7 @@ from everview.kernels.instructions import (
     ordering_of,
     table_of,
 )
-from everview.kernels.jit import boolean, i64, inline, kernel, rows_out, void
+from everview.kernels.jit import boolean, i64, inline, kernel, rows, rows_out, void
 from everview.kernels.linear import negated, project
 from everview.kernels.merge import merged
 from everview.kernels.presence import where_positive
@@ -294,6 +294,23 @@ def run(frame, pc):
     registers, ledgers = _registers_in(parts), _words_at(parts, LEDGERS)
     counts = _lines_at(parts, COUNTS, 2)
     return _run(code, constants, registers, ledgers, _words_at(parts, STAGED), counts, _words_at(parts, STATE), pc)
+
+
+@kernel(boolean, i64, i64, i64, rows)
+def arrive(frame, r, other, m):
+    """Show a matrix of Python's in a register of a frame, and in another unless that is -1.
+
+    False if its rows do not lie one after the other: nothing was done.
+    """
+    if m.shape[0] > 1 and m.strides[0] != 8 * m.shape[1]:
+        return False
+    registers = _registers_in(_frame_at(frame))
+    register.drop(registers, r)
+    register.show(registers, r, m.ctypes.data, m.shape[0], m.shape[1])
+    if other >= 0:
+        register.drop(registers, other)
+        register.show(registers, other, m.ctypes.data, m.shape[0], m.shape[1])
+    return True
 
 
 @inline

@@ -37,6 +37,7 @@ Appends = Mapping[int, Matrix]  # rows by the node whose trace gets them
 Traces = Mapping[tuple[tuple[int, ...], int], Trace]  # by the path of their program, and their node
 
 RUN, PUBLISH, PLACE, COPY_OUT = map(made_of, (machine.run, machine.publish, registers.place, machine.copy_out))
+ARRIVE = made_of(machine.arrive)
 FEW = 1 << 10  # rows that are copied rather than taken
 NO_APPENDS: Appends = {}
 NO_CODE = Code(np.empty((0, machine.INSTRUCTION), np.int64), np.empty(0, np.int64), ())
@@ -189,6 +190,7 @@ class Compiled:
         self._last: tuple[Code, Words] | None = None  # the code that ran last, and its frame
         self._frame = self._framed(NO_CODE)  # to publish: all but the code
         self._address: int = self._frame.ctypes.data
+        self._straight: CompiledPiece | None = None  # the only piece, if `turn` may run it
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
@@ -230,6 +232,54 @@ class Compiled:
         self.fetch(cells, sinks)
         self.suspect = self._unchecked or self._status.item(machine.SUSPECT) != 0
         return appends
+
+    def straighten(self, first: int, last: int) -> None:
+        """Let `turn` run these stages, which are all of the program, unless something about them is not plain."""
+        piece = self._pieces.get((first, last)) or self._piece(first, last)
+        python = (piece.code.instructions[:, machine.OP] == machine.PYTHON).any()
+        plain = not (python or piece.code.interning or self._by_value or self._unchecked or self._scopes)
+        self._straight = piece if plain else None
+
+    def turn(self, streams: Mapping[int, Matrix]) -> bool:
+        """Run all of the program over a few rows, which arrive at one node or two.
+
+        False if they have to be run in another way, which also tells of errors: then nothing is left of them here.
+        """
+        piece = self._straight
+        if piece is None or self.timed or self._ahead.beside is not None:
+            return False
+        if len(streams) == 1:
+            ((node, rows),), other = streams.items(), -1
+        elif len(streams) == 2:
+            (node, rows), (other, same) = streams.items()
+            if same is not rows:
+                return False
+        else:
+            return False
+        if rows.shape[0] >= self.many:
+            return False
+        self._used, self.suspect = True, False
+        self._placed[node] = rows
+        try:
+            arrived = ARRIVE.direct(piece.address, node, other, rows)
+            if arrived and RUN.direct(piece.address, 0) == piece.code.end and not self._status.item(machine.SUSPECT):
+                return True
+        except OverflowError:  # which is found again, with the row
+            pass
+        except SystemError as error:
+            raise cause_of(error) from None
+        self.abandon()
+        return False
+
+    def change_of(self, node: int) -> Matrix | None:
+        """The stream of a node, if it has rows; it stays when registers are cleared."""
+        rows = self._registers.item(node, registers.ROWS)
+        if not rows:
+            return None
+        try:
+            return self._copied(node, rows) if rows <= FEW else taken(self._registers, node)
+        except SystemError as error:
+            raise cause_of(error) from None
 
     def _run_slowly(self, code: Code, rows: int, shards: list[dict[int, Matrix]], reads: Reads) -> tuple[Code, int]:
         """Run code line by line, or many rows on threads; the code that was run in turn, and where that ended."""

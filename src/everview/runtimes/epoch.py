@@ -27,6 +27,7 @@ from everview.doors import inside
 from everview.errors import NegativeWeight
 from everview.operators.operator import Context
 from everview.process import FORKS, forks, require_same
+from everview.runtimes.compiled import Compiled
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells, Loops, StagePlace, exchange
 from everview.runtimes.state import ProgramState
@@ -109,6 +110,7 @@ class Epochs:
         (first, last), *others = program.pieces
         alone = not others and not program.stages[first].moves and not program.loops[last]
         self._only = (first, last) if alone else None  # the only piece of a program without loops
+        self._straight: Compiled | None = None  # the program, once it has run as code of one piece
 
     # -- the open epoch
 
@@ -138,6 +140,7 @@ class Epochs:
         """Fill the cells of all streams from those of the sources, here or where stages have their place."""
         if place is None and self._only is not None:
             self._place.run(*self._only, cells)
+            self._straighten(*self._only)
             return
         program, place = self.program, self._place if place is None else place
         loops: Loops | None = None
@@ -153,6 +156,26 @@ class Epochs:
                 loops.run(loop, cells)
         if place is not self._place:
             place.fetch(program, cells, [sink.input for sink in self._sinks.values()])
+
+    @inside
+    def turned(self, cells: Cells) -> dict[str, Batch] | None:
+        """The change of every view by a few rows, straight from compiled code; None if `run` has to be called."""
+        compiled = self._straight
+        if compiled is None or not compiled.turn(cells[0]):
+            return None
+        found = self._unchanged.copy()
+        for node_id, name, schema in self._shown:
+            rows = compiled.change_of(node_id)
+            if rows is not None:
+                found[name] = Batch.in_order(schema, rows, self.dictionary)
+        return found
+
+    def _straighten(self, first: int, last: int) -> None:
+        """Let the next epochs be `turned`, if this one ran as compiled code over the state's own traces."""
+        compiled = self._place.compiled
+        if self._straight is not compiled and compiled is not None:
+            compiled.straighten(first, last)
+        self._straight = compiled
 
     @inside
     def outputs(self, cells: Cells) -> dict[str, Batch]:

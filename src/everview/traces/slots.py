@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass
-
-import numpy as np
 
 from everview.kernels.merge import merge_some, merge_some_by_value
 from everview.traces.order import ValueOrder
+from everview.traces.pages import shortened, untouched
 from everview.types.words import Matrix, Words
 
 Ids = tuple[int, ...]
@@ -38,7 +36,7 @@ class Merging:
 
     @classmethod
     def begin(cls, larger: HeldBatch, smaller: HeldBatch, order: ValueOrder | None) -> Merging:
-        return cls(larger, smaller, _untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
+        return cls(larger, smaller, untouched(len(larger) + len(smaller), larger.batch.shape[1]), order)
 
     def go_on(self, fuel: int) -> None:
         i, j, written = self.reached
@@ -56,7 +54,7 @@ class Merging:
     def result(self) -> HeldBatch:
         assert self.done, "a merge is read when it is done"
         sieve = self.larger.sieve if self.larger.sieve is self.smaller.sieve else None
-        return HeldBatch(self.out[: self.reached[2]], self.larger.ids + self.smaller.ids, sieve)
+        return HeldBatch(shortened(self.out, self.reached[2]), self.larger.ids + self.smaller.ids, sieve)
 
 
 Slots = list[HeldBatch | Merging]
@@ -86,14 +84,3 @@ def put(slots: Slots, gone: list[int], slot: int, held: HeldBatch, replacing: in
     if not len(held):
         gone += held.ids
     slots[slot : slot + replacing] = [held] if len(held) else []
-
-
-def _untouched(rows: int, columns: int) -> Matrix:
-    """Memory whose small pages come into being one by one as a merge reaches them.
-
-    NumPy asks for huge pages, and clearing one of those takes as long as many ticks.
-    """
-    if rows * columns < 1 << 16:
-        return np.empty((rows, columns), np.int64)
-    pages = mmap.mmap(-1, rows * columns * 8, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return np.frombuffer(pages, np.int64).reshape(rows, columns)

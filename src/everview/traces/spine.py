@@ -26,6 +26,7 @@ from weakref import finalize
 from everview.kernels import levels
 from everview.kernels.rows import LINE, SIEVE
 from everview.kernels.sieve import entered, is_worn, new_sieve
+from everview.traces import pages
 from everview.traces.order import ValueOrder
 from everview.traces.slots import HeldBatch, Ids, Merging, Slots, advance, held_in, put
 from everview.traces.view import NO_BATCHES, Batches
@@ -163,6 +164,10 @@ class Spine:
         slots, gone = [*self._stand.slots, HeldBatch(batch, ids)], list[int]()
         self._work(slots, gone, _fuel(rows))
         self._become(slots, gone, number, self._stand.generation)
+        if rows < LARGE:
+            pages.let_go()
+        else:
+            pages.lend_to_system()
 
     @property
     def is_full(self) -> bool:
@@ -238,6 +243,8 @@ class Spine:
             batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
         slots, gone = [*self._stand.slots], list[int]()
         put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
+        if len(batch) < LARGE:
+            pages.let_go()
         self._work(slots, gone, _fuel(self.ledger.item(levels.ROWS)))
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
 

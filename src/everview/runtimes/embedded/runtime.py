@@ -285,6 +285,9 @@ class Embedded(Epochs):
     @inside
     def compute(self, cells: Cells, place: StagePlace | None = None) -> dict[str, Batch]:
         """Run the open epoch and return the change of every view; an error names the views concerned."""
+        outputs = self.turned(cells) if place is None else None
+        if outputs is not None:
+            return outputs
         try:
             self.run(cells, place)
         except EverviewError as error:

@@ -1,0 +1,131 @@
+"""Memory for the results of merges, of which some is kept for the next merge when nobody reads it any more.
+
+A page that is touched for the first time costs a call of the system: of a merge of a million rows, two thirds of its
+time. Large appends merge again and again, and the memory of the batches that a merge has replaced is what the next one
+needs. So a few regions wait to be used again, as long as appends are large; `let_go` gives them back.
+
+The regions that wait are bounded: a few small ones, and one large region, whose pages the system may take at once if it
+needs them. A region begins to wait when the last array over it is gone, whichever thread has let go of that: a weak
+reference is put into a queue that drops its oldest, without a line of Python's code.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections import deque
+from typing import Any, Final
+from weakref import ref
+
+import numpy as np
+
+from everview.types.words import Matrix, Words
+
+FEW: Final = 1 << 19  # bytes; less comes from NumPy
+SMALL: Final = 1 << 24  # bytes of a small region, of which several wait
+LARGE: Final = 1 << 26  # and of one that waits at all
+SPARE: Final = 6  # the part of a region that is added to what is asked for; what is not touched costs nothing
+AMPLE: Final = 1.5  # times the room that is needed, which a region that is used again has at most
+MOSTLY: Final = 0.65  # of a region; if less is used in the end, the rest is given back
+# Advice to the system; where it takes none, nothing is advised.
+DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
+LAZILY: int | None = getattr(mmap, "MADV_FREE", None)
+
+
+class Pages:
+    """The memory of a region, for as long as arrays show it; then the region waits to be used again.
+
+    Pages own the reference to themselves. When they go, the interpreter first puts the reference into the queue.
+    """
+
+    __slots__ = ("__array_interface__", "__weakref__", "lent")
+
+    def __init__(self, region: mmap.mmap) -> None:
+        self.lent = Lent(self, (_waiting_small if len(region) <= SMALL else _waiting_large).append)
+        self.lent.region = region
+        address = np.frombuffer(region, np.int64).ctypes.data
+        self.__array_interface__ = {
+            "shape": (len(region) // 8,),
+            "typestr": "=i8",
+            "data": (address, False),
+            "version": 3,
+        }
+
+
+class Lent(ref[Pages]):
+    """A region that arrays show, or that waits since they are gone."""
+
+    __slots__ = ("region",)
+    region: mmap.mmap
+
+
+_waiting_small: deque[Lent] = deque(maxlen=3)
+_waiting_large: deque[Lent] = deque(maxlen=1)
+
+
+def untouched(rows: int, columns: int) -> Matrix:
+    """Memory whose small pages come into being one by one as a merge reaches them, unless they were there before.
+
+    NumPy asks for huge pages, and clearing one of those takes as long as many ticks.
+    """
+    size = rows * columns * 8
+    if size < FEW:
+        return np.empty((rows, columns), np.int64)
+    if size > LARGE:
+        return np.frombuffer(_mapped(size), np.int64).reshape(rows, columns)
+    region = _taken(size)
+    words: Words = np.asarray(Pages(_mapped(_roomy(size)) if region is None else region))
+    return words[: rows * columns].reshape(rows, columns)
+
+
+def shortened(out: Matrix, rows: int) -> Matrix:
+    """The first rows of a matrix of `untouched`; unless they are most, the memory of the others is given back."""
+    owner: Any = out
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, Pages) and DROP is not None:
+        region = owner.lent.region
+        used = -(-rows * out.shape[1] * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        if used < MOSTLY * len(region):
+            region.madvise(DROP, used, len(region) - used)
+    return out[:rows]
+
+
+def let_go() -> None:
+    """Give back what waits to be used again."""
+    _waiting_small.clear()
+    _waiting_large.clear()
+
+
+def lend_to_system() -> None:
+    """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not."""
+    if LAZILY is None:
+        return
+    for lent in _waiting_large.copy():
+        lent.region.madvise(LAZILY)
+
+
+def waiting() -> int:
+    """The bytes of all regions that wait to be used again."""
+    return sum(len(lent.region) for lent in (*_waiting_small, *_waiting_large))
+
+
+def _taken(size: int) -> mmap.mmap | None:
+    """The smallest region that waits and has room for so many bytes, and not for many more."""
+    for queue in (_waiting_small, _waiting_large):
+        fitting = [lent for lent in queue.copy() if size <= len(lent.region) <= AMPLE * size]
+        for lent in sorted(fitting, key=lambda each: len(each.region)):
+            try:
+                queue.remove(lent)
+            except ValueError:  # another thread was faster
+                continue
+            return lent.region
+    return None
+
+
+def _roomy(size: int) -> int:
+    """The size of a new region: the next merge of its kind will need a little more."""
+    return -(-(size + size // SPARE) // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _mapped(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -1,0 +1,96 @@
+"""Memory of merges is used again only when nobody reads it, and what waits is bounded."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from everview.traces import pages
+from everview.traces.spine import LARGE, Spine
+from traces.matrices import weights_of
+
+ROWS, COLUMNS = 1 << 16, 4
+SIZE = ROWS * COLUMNS * 8
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits() -> Iterator[None]:
+    pages.let_go()
+    yield
+    pages.let_go()
+
+
+def test_a_region_is_used_again_once_no_array_shows_it() -> None:
+    first = pages.untouched(ROWS, COLUMNS)
+    address, part = first.ctypes.data, first[10:20]
+    part[:] = 7
+    del first
+    gc.collect()
+    assert not pages.waiting()
+    other = pages.untouched(ROWS, COLUMNS)
+    assert other.ctypes.data != address
+    assert (part == 7).all()
+    del part
+    assert pages.waiting() >= SIZE
+    assert pages.untouched(ROWS, COLUMNS).ctypes.data == address
+    assert other.shape == (ROWS, COLUMNS)
+
+
+def test_a_region_is_not_used_for_much_less() -> None:
+    del_ = pages.untouched(ROWS, COLUMNS)
+    address = del_.ctypes.data
+    del del_
+    assert pages.untouched(ROWS // 3, COLUMNS).ctypes.data != address
+
+
+def test_few_bytes_and_very_many_do_not_wait() -> None:
+    pages.untouched(10, COLUMNS)
+    pages.untouched(pages.LARGE // 8 + 1, 1)
+    assert not pages.waiting()
+
+
+def test_what_waits_is_bounded() -> None:
+    held = [pages.untouched(pages.SMALL // 16, 1) for _ in range(9)]
+    held += [pages.untouched(pages.LARGE // 16, 1) for _ in range(9)]
+    held.clear()
+    assert 0 < pages.waiting() <= 3 * pages.SMALL + 2 * pages.LARGE
+    pages.lend_to_system()
+    pages.let_go()
+    assert not pages.waiting()
+
+
+def test_a_short_result_keeps_its_rows() -> None:
+    out = pages.untouched(ROWS, COLUMNS)
+    out[:] = 5
+    kept = pages.shortened(out, 1_000)
+    assert kept.shape == (1_000, COLUMNS)
+    assert (kept == 5).all()
+    assert not out[-1].any() if pages.DROP is not None else (out[-1] == 5).all()
+
+
+def test_views_keep_what_they_show_while_large_appends_use_memory_again() -> None:
+    """Every batch stays what it was for whoever has taken a view, however often regions are used again."""
+    random, spine, sums, seen = np.random.default_rng(3), Spine(3), [], []
+    for number in range(12):
+        rows = np.unique(random.integers(0, 1 << 40, (LARGE + 5_000, 2)), axis=0)
+        batch = np.column_stack([rows, np.ones(len(rows), np.int64)])
+        taken_back = sums[-1][::2] * [1, 1, -1] if number % 3 == 2 else batch[:0]
+        for each in (batch, taken_back):
+            sums.append(each)
+            spine.append(np.ascontiguousarray(each))
+        if number % 4 == 1:
+            seen.append((spine.view, len(sums)))
+    for view, count in seen:
+        assert weights_of([view.consolidated()]) == weights_of(sums[:count])
+    assert weights_of([spine.view.consolidated()]) == weights_of(sums)
+
+
+def test_a_small_append_lets_go() -> None:
+    pages.untouched(ROWS, COLUMNS)
+    assert pages.waiting()
+    spine = Spine(2)
+    spine.append(np.column_stack([np.arange(600), np.ones(600, np.int64)]))
+    assert not pages.waiting()

@@ -97,11 +97,18 @@ def let_go() -> None:
 
 
 def lend_to_system() -> None:
-    """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not."""
-    if LAZILY is None:
+    """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not.
+
+    The region is out of the queue meanwhile: another thread that took it would lose what it has written there.
+    """
+    if LAZILY is None or not _waiting_large:
         return
-    for lent in _waiting_large.copy():
-        lent.region.madvise(LAZILY)
+    try:
+        lent = _waiting_large.popleft()
+    except IndexError:  # another thread was faster
+        return
+    lent.region.madvise(LAZILY)
+    _waiting_large.append(lent)
 
 
 def waiting() -> int:

@@ -77,7 +77,7 @@ DOORS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("mistake", MISTAKES, ids=repr)
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda given: type(given).__name__)
 def test_a_mistake_is_refused_with_a_hint(door: str, mistake: Any) -> None:
     with pytest.raises(EverviewError) as refused:
         DOORS[door](mistake)

@@ -6,18 +6,19 @@ import itertools
 import json
 import threading
 from pathlib import Path
+from time import monotonic, sleep
 
 import pyarrow as pa
 import pytest
 
 import everview as ev
-from chromium import chromium
+from chromium import PATIENCE, chromium
 from everview.circuit.circuit import Circuit
 from everview.database.catalog import Catalog
 from everview.drawings.layout import laid_out
 from everview.serve import Role, TokenFile
 from everview.serve.explorer.folding import ALL, MOST, FoldedCircuit
-from serving import Client, served
+from serving import SCHEMA, Client, served
 
 SHOTS = Path(__file__).parents[2] / "build" / "explorer"
 BANK = """
@@ -130,6 +131,23 @@ def test_ticks_and_definitions(server):
     assert later["ticks"] == []
     client.sql("DROP TABLE other; DELETE FROM transfer WHERE id = 900")
     assert client("GET", "/v1/explorer/pulse?after=x")[0] == 400
+
+
+def test_a_tick_is_told_once_its_rows_can_be_read():
+    with served(explorer=True) as running:
+        client = Client(running.port)
+
+        def told_meanwhile(db):
+            db.sql("INSERT INTO t VALUES (1, 'early', NULL, 1)")
+            with pytest.raises(ev.EverviewError):
+                db.sql("INSERT INTO t VALUES (1, 'twice', NULL, 1)")
+            return client("GET", "/v1/explorer/pulse")[1]
+
+        first = running._door.owner.submit(told_meanwhile).result()
+        assert [tick for tick in first["ticks"] if tick["epoch"] > first["epoch"]] == []
+        _, later = client("GET", f"/v1/explorer/pulse?after={first['last']}")
+        assert [tick["out"] for tick in later["ticks"] if "failure" not in tick] == [{"totals": 1}]
+        assert later["ticks"][0]["epoch"] == later["epoch"] > first["epoch"]
 
 
 def test_search_sort_pages_and_counts(server):
@@ -279,6 +297,73 @@ def test_a_walk_through_the_page_while_ticks_arrive(server, browser):
         assert tab.evaluate("document.title") == "transfer · Everview"
         assert tab.evaluate("document.querySelectorAll('main img, main script').length") == 0
     assert wrong_requests(tab) == []
+
+
+SEES = "[...document.querySelectorAll('td')].some((cell) => cell.textContent === {!r})"
+
+
+def look_at_totals(browser, port):
+    """The rows of a view, on a page that has shown the drawer of the view's box before."""
+    tab = browser.tab(f"http://127.0.0.1:{port}/")
+    tab.click('[data-box="v:totals"]')
+    tab.until("document.querySelector('.drawer .facts dd')")
+    tab.click('[data-relation="totals"]')
+    tab.until(SEES.format("old"))
+    return tab
+
+
+def wait_for_pulses(tab, count):
+    """Wait until a page has asked for the pulse so many times more."""
+
+    def asked():
+        return sum("/pulse" in url for url in list(tab.requests.values()))
+
+    over = monotonic() + PATIENCE
+    least = asked() + count
+    while asked() < least:
+        assert monotonic() < over, "the page asks no more"
+        sleep(0.05)
+
+
+@pytest.mark.slow
+def test_rows_appear_when_a_tick_is_seen_before_its_rows(browser):
+    with served(explorer=True) as running:
+        client = Client(running.port)
+        client.sql("INSERT INTO t VALUES (1, 'old', NULL, 1)")
+        tab = look_at_totals(browser, running.port)
+
+        def insert_and_go_on(db):
+            db.sql("INSERT INTO t VALUES (2, 'new', NULL, 1)")
+            wait_for_pulses(tab, 4)
+
+        running._door.owner.submit(insert_and_go_on).result()
+        tab.until(SEES.format("new"))
+        assert wrong_requests(tab) == []
+
+
+@pytest.mark.slow
+def test_rows_of_a_follower_appear(browser, tmp_path):
+    with ev.connect(tmp_path / "state") as db:
+        db.sql(f"{SCHEMA}; INSERT INTO t VALUES (1, 'old', NULL, 1)")
+        with served(db=ev.connect(tmp_path / "state", read_only=True), explorer=True) as running:
+            tab = look_at_totals(browser, running.port)
+            db.sql("INSERT INTO t VALUES (2, 'new', NULL, 1)")
+            tab.until(SEES.format("new"))
+            assert wrong_requests(tab) == []
+
+
+@pytest.mark.slow
+def test_rows_appear_when_a_tick_changes_many_views(browser):
+    with served(explorer=True) as running:
+        client = Client(running.port)
+        client.sql("INSERT INTO t VALUES (1, 'old', NULL, 1)")
+        for number in range(15):  # each with more changed rows than totals, so a tick names them and not totals
+            client.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT k + {number} AS k FROM t")
+        tab = look_at_totals(browser, running.port)
+        wait_for_pulses(tab, 2)
+        client.sql("INSERT INTO t VALUES (2, 'new', NULL, 1), (3, 'new', NULL, 1), (4, 'new', NULL, 1)")
+        tab.until(SEES.format("new"))
+        assert wrong_requests(tab) == []
 
 
 @pytest.mark.slow

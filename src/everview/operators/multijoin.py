@@ -239,6 +239,11 @@ class MultijoinIncremental(Operator):
             distinct_readings |= dict.fromkeys(self.readings_of(seed))
         return tuple(distinct_readings)
 
+    @cached_property
+    def _places(self) -> dict[IndexReading, int]:
+        """The place of each reading among the views that are read."""
+        return {reading: place for place, reading in enumerate(self.readings)}
+
     def readings_of(self, seed: int) -> tuple[IndexReading, ...]:
         return tuple(
             IndexReading(atom, order, Moment.AFTER if atom < seed else Moment.BEFORE)
@@ -295,7 +300,7 @@ class MultijoinIncremental(Operator):
         if (seed, depth) not in self._known:
             mine = self.readings_of(seed)
             plan = self.join.plan(seed, mine, depth, dealt=self.dealt)
-            self._known[seed, depth] = plan, tuple(self.readings.index(reading) for reading in mine)
+            self._known[seed, depth] = plan, tuple(self._places[reading] for reading in mine)
         return self._known[seed, depth]
 
     @cached_property

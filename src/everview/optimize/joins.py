@@ -15,9 +15,12 @@ known, first come those of which conditions leave the least, and last what a rec
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from everview.multiway import Statistics
@@ -45,16 +48,13 @@ class Tree:
     relations: tuple[Plan, ...]
     conditions: tuple[Expression, ...]
 
-    @property
-    def starts(self) -> list[int]:
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
         """The first column of each relation, and the number of all."""
-        starts = [0]
-        for relation in self.relations:
-            starts.append(starts[-1] + len(relation.schema))
-        return starts
+        return (0, *accumulate(len(relation.schema) for relation in self.relations))
 
     def relation_of(self, column: int) -> int:
-        return next(number for number, start in enumerate(self.starts[1:]) if column < start)
+        return bisect_right(self.starts, column) - 1
 
     def reads(self, condition: Expression) -> frozenset[int]:
         """The relations that a condition reads."""
@@ -149,10 +149,10 @@ class _Arranging:
         variable = _classes(tree.starts[-1], equalities.values())
         terms = tuple(tuple(variable[start:stop]) for start, stop in pairwise(tree.starts))
         edges = [frozenset(term) for term in terms]
-        shared = {v for edge in edges for v in edge if sum(v in other for other in edges) > 1}
+        shared = {v for v, met in _meetings(edges).items() if met > 1}
         joined = [edge & shared for edge in edges]
         whole = not any(map(_strictness, tree.relations))
-        cyclic, in_three = _is_cyclic(joined), whole and _meet_in_three(joined, shared)
+        cyclic, in_three = _is_cyclic(joined), whole and max(_meetings(joined).values(), default=0) > 2
         rows = [self._rows(relation) for relation in tree.relations]
         sizes = [size for size in rows if size is not None]
         sized = len(sizes) == len(rows)
@@ -319,8 +319,9 @@ def _connected(edges: Sequence[frozenset[int]]) -> bool:
     return len(reached) == len(edges)
 
 
-def _meet_in_three(edges: Sequence[frozenset[int]], shared: Iterable[int]) -> bool:
-    return any(sum(v in edge for edge in edges) > 2 for v in shared)
+def _meetings(edges: Iterable[Iterable[int]]) -> Counter[int]:
+    """How many relations each variable is in."""
+    return Counter(v for edge in edges for v in edge)
 
 
 def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
@@ -331,17 +332,17 @@ def _is_cyclic(edges: Sequence[frozenset[int]]) -> bool:
     >>> _is_cyclic([frozenset({0}), frozenset({0, 1}), frozenset({1})])
     False
     """
-    left = [set(edge) for edge in edges]
+    left = {number: set(edge) for number, edge in enumerate(edges)}
+    met = _meetings(edges)
     changed = True
     while changed:
         changed = False
-        for edge in left:
-            alone = {v for v in edge if sum(v in other for other in left) == 1}
+        for number, edge in list(left.items()):
+            alone = {v for v in edge if met[v] == 1}
             edge.difference_update(alone)
-            changed = changed or bool(alone)
-        for number, edge in enumerate(left):
-            if any(edge <= other for i, other in enumerate(left) if i != number):
+            hangs = any(edge <= other for i, other in left.items() if i != number)
+            if hangs:
+                met.subtract(edge)
                 del left[number]
-                changed = True
-                break
+            changed = changed or hangs or bool(alone)
     return len(left) > 1

@@ -136,7 +136,7 @@ MISTAKES: dict[str, tuple[type[EverviewError], str]] = {
     "p(x, y) <= p(x, z) :- y < 3. p(x, y) :- edge(x, y).": (DatalogError, "is no subsumption that can be maintained"),
     "p(x) :- edge(x, _). p(x) :- p(y), edge(y, x), 1 < count : { edge(z, _), z < y }.": (
         DatalogError,
-        "needs y of the recursion before anything in it binds them",
+        "needs y, which only other parts of this recursive rule bind",
     ),
 }
 

@@ -202,6 +202,28 @@ def test_null_equals_nothing() -> None:
     assert db.verify()
 
 
+@pytest.mark.parametrize("times", [1, 2, 3, 1000])
+def test_an_atom_that_is_repeated(times: int) -> None:
+    db = connect()
+    db.sql("CREATE TABLE e (a BIGINT, b BIGINT); INSERT INTO e VALUES (1, 2), (2, 3), (NULL, 4)")
+    body = ", ".join(["e(x, y)"] * times)
+    db.datalog(f"""
+        p(x, y) :- {body}.
+        none(x) :- e(_, x), !({body}, y > 0).
+        n(c) :- c = count : {{ {body} }}.
+        ways(c) :- c = count : {{ {", ".join(["e(_, _)"] * min(times, 3))} }}.
+        reached(x, y) :- {body}.
+        reached(x, z) :- {", ".join(["reached(x, y)"] * times)}, e(y, z).
+    """)
+    nulls = [(None, 4)] if times == 1 else []
+    assert set(db.view("p").rows()) == {(1, 2), (2, 3), *nulls}
+    assert set(db.view("none").rows()) == {(3,), (4,)}
+    assert list(db.view("n").rows()) == [(2 + len(nulls),)]
+    assert list(db.view("ways").rows()) == [(3 ** min(times, 3),)]
+    assert set(db.view("reached").rows()) == {(1, 2), (2, 3), (1, 3), *nulls}
+    assert db.verify()
+
+
 def test_null_in_what_a_nested_negation_or_an_aggregate_shares() -> None:
     db = connect()
     db.sql("CREATE TABLE t (x BIGINT); CREATE TABLE a (x BIGINT); CREATE TABLE b (x BIGINT)")

@@ -44,6 +44,9 @@ def _body(body: tuple[BodyLiteral, ...], elsewhere: set[str], names: Iterator[st
     known = _known(body)
     made: list[BodyLiteral] = []
     for literal in body:
+        if not isinstance(literal, Either) and next(aggregates(literal), None) is None:
+            made.append(literal)
+            continue
         read = elsewhere | set(variables(*(other for other in body if other is not literal)))
         if isinstance(literal, Either):
             made.append(Either(tuple(_body(branch, read, names) for branch in literal.branches)))

@@ -139,7 +139,7 @@ def _inner(term: AggregateTerm, shared: Sequence[str], found: Bindings, context:
     alone = [attempted(body, inside) for body in bodies(term.body or ())]
     if all(not left and all(name in inner.values for name in shared) for inner, left in alone):
         return _as_one([inner for inner, _ in alone]), False
-    start = seeded(found, shared, str(term), inside)
+    start = seeded(found, shared, term, inside)
     return _as_one([solved(body, inside, start) for body in bodies(term.body or ())]), True
 
 

@@ -9,7 +9,7 @@ from itertools import count
 from everview.errors import DatalogError
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.matching import HIDDEN
-from everview.frontends.rules.program import Rule, RuleAtom
+from everview.frontends.rules.program import AggregateTerm, Negation, Rule, RuleAtom
 from everview.frontends.rules.terms import Values
 from everview.plan import nodes
 from everview.plan.conditions import conjunction
@@ -65,13 +65,23 @@ class Bindings:
         return replace(self, values={**self.values, **values})
 
 
-def seeded(bindings: Bindings, names: Sequence[str], what: str, context: BodyContext) -> Bindings:
+def seeded(bindings: Bindings, names: Sequence[str], part: AggregateTerm | Negation, context: BodyContext) -> Bindings:
     """Distinct values of some variables: the start for solving a negation or an aggregate."""
     if not names:
         return Bindings()
     if free_references(bindings.rows):
-        message = f"{what} needs {', '.join(names)} of the recursion before anything in it binds them"
-        hint = f"bind {names[0]} in it by an atom of another relation, or do this outside of the recursion"
-        raise fault(DatalogError, message, context.rule, hint)
+        raise _not_seeded(names, part, context.rule)
     plan = Distinct(Project(bindings.rows, tuple(bindings.values[n] for n in names), tuple(names)))
     return Bindings(plan, dict(zip(names, plan.columns, strict=True)))
+
+
+def _not_seeded(names: Sequence[str], part: AggregateTerm | Negation, rule: Rule) -> DatalogError:
+    """The refusal of a part whose start would be values that a recursion still finds."""
+    given = ", ".join(names)
+    result, body = (f"{given}, n", f"n = {part}") if isinstance(part, AggregateTerm) else (given, f"{part}")
+    message = f"{part} needs {given}, which only other parts of this recursive rule bind"
+    hint = (
+        f"give it a rule of its own, as in q({result}) :- r({given}), {body}. with a relation r that is not recursive "
+        f"and has every {given} there may be; then read q({result}) here"
+    )
+    return fault(DatalogError, message, rule, hint)

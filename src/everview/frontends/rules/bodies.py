@@ -11,7 +11,8 @@ Relations are sets, so what a body gives is one: a row for every way in which it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -72,7 +73,22 @@ def bodies(body: Sequence[BodyLiteral]) -> Iterator[tuple[BodyLiteral, ...]]:
             case _:
                 choices.append([(literal_,)])
     for chosen in product(*choices):
-        yield tuple(part for parts in chosen for part in parts)
+        yield tuple(_without_repeats(part for parts in chosen for part in parts))
+
+
+def _without_repeats(body: Iterable[BodyLiteral]) -> Iterator[BodyLiteral]:
+    """The literals of a body, of equal atoms over variables at most two.
+
+    A second one asks that no variable is NULL, since NULL equals nothing; a third asks no more. Atoms with wildcards
+    all stay: each wildcard is another way to match, which an aggregate counts.
+    """
+    met: Counter[RuleAtom] = Counter()
+    for literal_ in body:
+        if isinstance(literal_, RuleAtom) and all(isinstance(term, RuleVariable) for term in literal_.terms):
+            met[literal_] += 1
+            if met[literal_] > 2:
+                continue
+        yield literal_
 
 
 def solved(body: Sequence[BodyLiteral], context: BodyContext, start: Bindings | None = None) -> Bindings:

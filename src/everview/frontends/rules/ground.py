@@ -61,10 +61,13 @@ def _check_body(
 ) -> frozenset[str]:
     """Check that every variable of a body is bound; return the variables bound in the body or around it."""
     known = bound_by(body, around)
+
+    def others() -> set[str]:
+        return elsewhere | set(variables(*(other for other in body if other is not literal_))) | known
+
     for literal_ in body:
-        others = elsewhere | set(variables(*(other for other in body if other is not literal_))) | known
         if isinstance(literal_, Negation) and not _is_atom(literal_):
-            _check_body(literal_.body, known, others, rule)
+            _check_body(literal_.body, known, others(), rule)
             continue
         where = " in a negation" if isinstance(literal_, Negation) else f" in {literal_}"
         (part,) = literal_.body if isinstance(literal_, Negation) else (literal_,)
@@ -73,7 +76,7 @@ def _check_body(
             if name not in known:
                 raise unbound(name, rule, where)
         for aggregate in aggregates(part):
-            _check_aggregate(aggregate, known, others, rule)
+            _check_aggregate(aggregate, known, others(), rule)
     return known
 
 

@@ -66,7 +66,7 @@ def _matches(
     if all(_covers(p, inner, bindings) for p in left):
         return inner, left, False
     shared = sorted(set(all_variables(*body)) & bindings.values.keys())
-    start = seeded(bindings, shared, str(Negation(tuple(body))), context)
+    start = seeded(bindings, shared, Negation(tuple(body)), context)
     return solved(body, context.inside(bindings), start), [], True
 
 

@@ -48,12 +48,12 @@ class Explorer:
     # -- ticks
 
     def pulse(self, after: float) -> dict[str, Any]:
-        """What a page asks for every second: the epoch, the ticks after one, and whether definitions have changed.
+        """What a page asks for every second: the epoch, the ticks since one, and whether definitions have changed.
 
         The epochs of a pipeline are read from its directory, so it is for a reader's thread.
         """
-        ticks = epochs_after(self._owner.epochs, after)
         snapshot = self._owner.snapshot
+        ticks = epochs_after(self._owner.epochs, after, snapshot.epoch)
         if snapshot.catalog is not self._catalog:
             self._catalog = snapshot.catalog
             self._definitions += 1

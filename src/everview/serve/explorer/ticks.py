@@ -17,15 +17,25 @@ NEW: Final = 200  # of them that are looked through for a page that has seen som
 NAMED: Final = 12  # relations of an epoch
 
 
-def epochs_after(epochs: EpochsOf, number: float) -> list[dict[str, Any]]:
-    """The last epochs that began after a moment.
+def epochs_after(epochs: EpochsOf, number: float, shown: int) -> list[dict[str, Any]]:
+    """The last epochs that began after a moment, up to the epoch whose rows are shown.
+
+    Later epochs wait for a later call: a page told of a tick reads rows at once, and would read those before the tick.
 
     >>> from everview.serve.timeline import EpochSeen
-    >>> seen = [EpochSeen(epoch, float(epoch), 0.002, {"t": 1}, {"v": 2}) for epoch in (1, 2, 3)]
-    >>> [tick["epoch"] for tick in epochs_after(lambda count: seen[-count:], 1.0)]
+    >>> seen = [EpochSeen(epoch, float(epoch), 0.002, {"t": 1}, {"v": 2}) for epoch in (1, 2, 3, 4)]
+    >>> [tick["epoch"] for tick in epochs_after(lambda count: seen[-count:], 1.0, 3)]
     [2, 3]
     """
-    return [_told(seen) for seen in epochs(NEW if number else KEPT) if seen.began > number]
+    later = [seen for seen in epochs(NEW if number else KEPT) if seen.began > number]
+    while later and not _is_shown(later[-1], shown):
+        later.pop()
+    return [_told(seen) for seen in later]
+
+
+def _is_shown(seen: EpochSeen, shown: int) -> bool:
+    """Whether rows are shown as an epoch left them; a failed tick left those of the epoch before."""
+    return seen.epoch - (seen.failure is not None) <= shown
 
 
 def _told(seen: EpochSeen) -> dict[str, Any]:

@@ -87,12 +87,13 @@ async function beat() {
     const moved = said.epoch !== state.epoch;
     Object.assign(state, { epoch: said.epoch, last: said.last, readOnly: said.read_only, connected: true });
     const stale = moved && state.relations.length <= LISTED && Date.now() - countedAt > COUNT;
+    const untold = moved && !said.ticks.some((tick) => tick.epoch === said.epoch); // a follower's epochs come without ticks
+    shown?.pulse?.(said.ticks, untold); // first: these ticks are told once, even if the list cannot be read now
     if (said.definitions !== state.definitions || stale) {
-      state.definitions = said.definitions;
       countedAt = Date.now();
       await relate();
+      state.definitions = said.definitions;
     }
-    shown?.pulse?.(said.ticks);
   } catch (error) {
     state.connected = false;
     if (error.status === undefined) console.error(error);

@@ -7,6 +7,7 @@ import { showRow } from "./why.js";
 
 const PAGE = 100;
 const CHANGES = 300;
+const AGAIN = 3000; // until rows that could not be read are asked for again
 
 export function showRelation(main, state, [name, tab = "rows"]) {
   const life = new AbortController();
@@ -41,6 +42,12 @@ export function showRelation(main, state, [name, tab = "rows"]) {
 }
 
 // -- rows
+
+// Whether a tick may have changed a relation: of many relations, a tick names only those with the most rows.
+function touches(tick, name) {
+  const named = Object.keys(tick.in).length + Object.keys(tick.out).length;
+  return name in tick.in || name in tick.out || tick.relations > named;
+}
 
 function showRows(body, tools, relation, life, inCircuit) {
   let [order, search, offset, total] = ["", "", 0, null];
@@ -88,6 +95,7 @@ function showRows(body, tools, relation, life, inCircuit) {
     } catch (error) {
       if (error.name === "AbortError") return;
       body.replaceChildren(problem(error));
+      [stale, due] = [true, performance.now() + AGAIN];
     } finally {
       if (mine === asked) [asked] = [null, scroll.classList.remove("busy")];
     }
@@ -166,8 +174,8 @@ function showRows(body, tools, relation, life, inCircuit) {
 
   first();
   return {
-    pulse(ticks) {
-      const changed = ticks.some((tick) => relation.name in tick.out || relation.name in tick.in || tick.relations > 20);
+    pulse(ticks, untold) {
+      const changed = untold || ticks.some((tick) => touches(tick, relation.name));
       if ((changed || stale) && !asked && performance.now() > due) {
         stale = false;
         read();

@@ -41,9 +41,7 @@ def test_a_region_is_used_again_once_no_array_shows_it() -> None:
 
 
 def test_a_region_is_not_used_for_much_less() -> None:
-    del_ = pages.untouched(ROWS, COLUMNS)
-    address = del_.ctypes.data
-    del del_
+    address = pages.untouched(ROWS, COLUMNS).ctypes.data
     assert pages.untouched(ROWS // 3, COLUMNS).ctypes.data != address
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.errors import CorruptState, SourceError
+from everview.spark import streaming
 from everview.spark.checkpoint import FILE_MANAGER, PLAIN_FILES, Planned, mend, plain_local_files, planned
 from everview.spark.position import Position, query_of
 from spark.test_exactly_once import build, check, feed, run
@@ -199,3 +200,22 @@ def test_the_checkpoint_is_written_by_plain_renames_and_settings_stay_as_they_we
         assert spark.conf.get(FILE_MANAGER) == "a.Class.of.the.User"
     finally:
         spark.conf.unset(FILE_MANAGER)
+
+
+def test_an_interrupt_while_sources_open_leaves_a_query_that_stop_ends(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(query: object) -> None:
+        raise KeyboardInterrupt
+
+    feed(tmp_path / "in", 0)
+    with build(spark, tmp_path) as p:
+        with monkeypatch.context() as patched:
+            patched.setattr(streaming, "_await_sources", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                p.start()
+        p.stop()
+        assert not spark.streams.active
+        assert spark.conf.get(FILE_MANAGER, None) is None
+        run(p)
+    check(spark, tmp_path)

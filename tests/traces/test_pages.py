@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import mmap
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -40,9 +41,7 @@ def test_a_region_is_used_again_once_no_array_shows_it() -> None:
 
 
 def test_a_region_is_not_used_for_much_less() -> None:
-    del_ = pages.untouched(ROWS, COLUMNS)
-    address = del_.ctypes.data
-    del del_
+    address = pages.untouched(ROWS, COLUMNS).ctypes.data
     assert pages.untouched(ROWS // 3, COLUMNS).ctypes.data != address
 
 
@@ -69,6 +68,50 @@ def test_a_short_result_keeps_its_rows() -> None:
     assert kept.shape == (1_000, COLUMNS)
     assert (kept == 5).all()
     assert not out[-1].any() if pages.DROP is not None else (out[-1] == 5).all()
+
+
+class Advised(mmap.mmap):
+    """A region that calls a function when the system is advised about it."""
+
+    called: Callable[[], None]
+
+    def madvise(self, *_: int) -> None:
+        self.called()
+
+
+def _advised(monkeypatch: pytest.MonkeyPatch, called: Callable[[], None]) -> None:
+    def mapped(size: int) -> mmap.mmap:
+        region = Advised(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        region.called = called
+        return region
+
+    monkeypatch.setattr(pages, "_mapped", mapped)
+    monkeypatch.setattr(pages, "DROP", 4)
+    monkeypatch.setattr(pages, "LAZILY", 8)
+
+
+def test_a_system_that_refuses_advice_keeps_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does whose memory is locked."""
+
+    def refuse() -> None:
+        raise OSError(22, "Invalid argument")
+
+    _advised(monkeypatch, refuse)
+    out = pages.untouched(pages.LARGE // 16, 1)
+    out[:] = 5
+    assert (pages.shortened(out, 1_000) == 5).all()
+    del out
+    pages.lend_to_system()
+    assert pages.waiting() >= pages.LARGE // 2
+
+
+def test_no_thread_takes_a_region_while_the_system_is_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[int] = []
+    _advised(monkeypatch, lambda: waiting.append(pages.waiting()))
+    pages.untouched(pages.LARGE // 16, 1)
+    pages.lend_to_system()
+    assert waiting == [0]
+    assert pages.waiting()
 
 
 def test_views_keep_what_they_show_while_large_appends_use_memory_again() -> None:

@@ -256,7 +256,7 @@ class Compiled:
                 return False
         else:
             return False
-        if rows.shape[0] >= self.many:
+        if rows.shape[0] >= self.many or not rows.flags.c_contiguous:
             return False
         self._used, self.suspect = True, False
         self._placed[node] = rows

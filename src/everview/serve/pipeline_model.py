@@ -17,7 +17,7 @@ from everview.errors import EverviewError
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
 from everview.plan.timed import is_companion
-from everview.runtimes.spark.stored import StoredDefinition, definitions
+from everview.runtimes.spark.stored import ZONE, StoredDefinition, definitions
 from everview.scalars.session_zone import UTC
 from everview.serve.explorer.work import CircuitWork
 from everview.types import Schema
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from everview.serve.timeline import EpochSeen
 
 HOME: Final = "pipeline"  # the schema of the tables behind views
-ZONE: Final = "timezone"
 UNWRITTEN: Final = "the state does not say how this view was written, so the rows behind it are not known"
 
 

@@ -93,8 +93,8 @@ class Streaming:
         try:
             with plain_local_files(together.sparkSession):
                 started = (writer.queryName(name) if name else writer).start()
+                self.query = following(started, lambda: self._failed)  # first: whatever raises, `stop` ends it
                 _await_sources(started)
-            self.query = following(started, lambda: self._failed)
         finally:
             begun.set()
         return self.query

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
+from contextlib import suppress
 from typing import Any, Final
 from weakref import ref
 
@@ -40,8 +41,9 @@ class Pages:
     __slots__ = ("__array_interface__", "__weakref__", "lent")
 
     def __init__(self, region: mmap.mmap) -> None:
-        self.lent = Lent(self, (_waiting_small if len(region) <= SMALL else _waiting_large).append)
-        self.lent.region = region
+        lent = Lent(self, (_waiting_small if len(region) <= SMALL else _waiting_large).append)
+        lent.region = region
+        self.lent = lent  # only when it is whole: it waits as soon as these pages go, for whatever reason
         address = np.frombuffer(region, np.int64).ctypes.data
         self.__array_interface__ = {
             "shape": (len(region) // 8,),
@@ -86,7 +88,7 @@ def shortened(out: Matrix, rows: int) -> Matrix:
         region = owner.lent.region
         used = -(-rows * out.shape[1] * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
         if used < MOSTLY * len(region):
-            region.madvise(DROP, used, len(region) - used)
+            _advise(region, DROP, used)
     return out[:rows]
 
 
@@ -99,16 +101,14 @@ def let_go() -> None:
 def lend_to_system() -> None:
     """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not.
 
-    The region is out of the queue meanwhile: another thread that took it would lose what it has written there.
+    Meanwhile the region does not wait: another thread could take it, and would lose what it has written there.
     """
-    if LAZILY is None or not _waiting_large:
+    if LAZILY is None:
         return
-    try:
-        lent = _waiting_large.popleft()
-    except IndexError:  # another thread was faster
-        return
-    lent.region.madvise(LAZILY)
-    _waiting_large.append(lent)
+    with suppress(IndexError):  # nothing waits
+        lent = _waiting_large.pop()
+        _advise(lent.region, LAZILY)
+        _waiting_large.append(lent)
 
 
 def waiting() -> int:
@@ -132,6 +132,12 @@ def _taken(size: int) -> mmap.mmap | None:
 def _roomy(size: int) -> int:
     """The size of a new region: the next merge of its kind will need a little more."""
     return -(-(size + size // SPARE) // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _advise(region: mmap.mmap, advice: int, start: int = 0) -> None:
+    """Advise the system about a region from a byte on; a system that refuses, as of locked memory, keeps the pages."""
+    with suppress(OSError):
+        region.madvise(advice, start, len(region) - start)
 
 
 def _mapped(size: int) -> mmap.mmap:

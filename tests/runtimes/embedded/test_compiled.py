@@ -224,9 +224,10 @@ def test_small_ticks_go_the_straight_way() -> None:
     assert list(run.tick({"sales": [((1, 1, 5), -1)]})["totals"]) == [((1, 5, 1), -1)]
 
 
-def test_rows_that_do_not_lie_one_after_the_other_arrive_as_they_are() -> None:
+@pytest.mark.parametrize(("rows", "total"), [(1, (1, 5, 1)), (2, (1, 11, 2))])
+def test_words_that_do_not_lie_one_after_the_other_arrive_as_they_are(rows: int, total: tuple[int, ...]) -> None:
     run = _joined()
     run.tick({"customers": [((1, 1), 1)]})
     wide = np.array([[1, 9, 1, 9, 5, 9, 1, 9], [2, 9, 1, 9, 6, 9, 1, 9]])
-    outputs = run.advance([{run.program.circuit.sources["sales"]: wide[:, ::2]}], run.dictionary.mark())
-    assert list(outputs["totals"]) == [((1, 11, 2), 1)]
+    outputs = run.advance([{run.program.circuit.sources["sales"]: wide[:rows, ::2]}], run.dictionary.mark())
+    assert list(outputs["totals"]) == [(total, 1)]

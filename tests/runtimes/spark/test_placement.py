@@ -81,3 +81,12 @@ def test_a_busy_machine_does_not_drive_rows_to_a_cluster_that_was_never_measured
     for _ in range(20):
         placement.cluster.learn(100_000, 0.62)  # the cluster is fast all the same
     assert placement.limit < 100_000
+
+
+def test_rows_that_cost_the_driver_nothing_for_long_do_not_end_learning() -> None:
+    placement = Placement()
+    for _ in range(3_000):
+        placement.learn_driver(MANY, 0.0, 0.001)  # less than a tick is believed to cost: a row would cost nothing
+    for _ in range(20):
+        placement.learn_driver(MANY, 0.0, 1.0)
+    assert placement.cluster.row > 1e-6

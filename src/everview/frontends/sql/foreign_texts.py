@@ -33,23 +33,39 @@ def _is_number(node: exp.Expr | None, least: int) -> bool:
 
 
 def duckdb_substring(node: exp.Expr, site: Site) -> Expression:
-    """A part of a text; place 0 is the one before the first letter, and takes one letter of the length."""
+    """A part of a text; place 0 is the one before the first letter, and takes one letter of the length.
+
+    With a negative length it is the letters before the place.
+    """
     text, start, length = _substring_parts(node, site)
     if length is None:
         return call("substring", text, start)
     shorter = _at_least(0, call("subtract", length, literal(1)))
     before_first = call("substring", text, literal(1), shorter)
-    return call("if", call("equal", start, literal(0)), before_first, call("substring", text, start, length))
+    part = call("substring", text, start, length)
+    if not _is_number(node.args["length"], 0):
+        end = call("if", call("less", start, literal(0)), _place_from_end(text, start), start)
+        part = call("if", call("less", length, literal(0)), _between(text, call("add", end, length), end), part)
+    return call("if", call("equal", start, literal(0)), before_first, part)
+
+
+def _place_from_end(text: Expression, start: Expression) -> Expression:
+    """The place of a letter that is counted from the end of a text, where the last one is -1; at least the first."""
+    return _at_least(1, call("add", call("add", call("length", text), start), literal(1)))
 
 
 def postgres_substring(node: exp.Expr, site: Site) -> Expression:
     """A part of a text; places below 1 are before the first letter, and take letters of the length."""
     text, start, length = _substring_parts(node, site)
-    first = _at_least(1, start)
     if length is None:
-        return call("substring", text, first)
-    left = call("subtract", call("add", start, length), first)
-    return call("substring", text, first, _at_least(0, left))
+        return call("substring", text, _at_least(1, start))
+    return _between(text, start, call("add", start, length))
+
+
+def _between(text: Expression, start: Expression, end: Expression) -> Expression:
+    """The letters of a text from a place on and before another, as far as there are letters."""
+    first = _at_least(1, start)
+    return call("substring", text, first, _at_least(0, call("subtract", end, first)))
 
 
 def _at_least(least: int, value: Expression) -> Expression:

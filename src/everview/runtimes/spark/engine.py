@@ -53,7 +53,7 @@ from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
 from everview.runtimes.spark.slice_sizes import SliceSizes
-from everview.runtimes.spark.stored import DEFINITIONS, StoredDefinition
+from everview.runtimes.spark.stored import DEFINITIONS, ZONE, StoredDefinition
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
 MADE = 64 << 20  # bytes of batches that the driver makes before it lets go of them
 ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
-ZONE = "timezone"  # under which a state says which time zone its views were made in, unless that is UTC
 Edits = Callable[[], Iterable[Replace]]  # what a commit also writes, made when it is due
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")

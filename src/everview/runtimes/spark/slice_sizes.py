@@ -24,7 +24,10 @@ class Size(NamedTuple):
 
 
 class SliceSizes:
-    """The sizes of slices by trace and shard, as of the manifest that was last looked at."""
+    """The sizes of slices by trace and shard, as of the manifest that was last looked at.
+
+    Another thread may read them meanwhile: a dictionary of sizes never changes, the next one takes its place.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[Key, Size] = {}
@@ -32,13 +35,7 @@ class SliceSizes:
     def of(self, slices: Mapping[Key, Entries]) -> SliceSizes:
         """The sizes as of these slices of a manifest."""
         known = self._sizes
-        if known.keys() - slices.keys():
-            known = {key: size for key, size in known.items() if key in slices}
-        for key, entries in slices.items():
-            size = known.get(key)
-            if size is None or size.entries is not entries:
-                known[key] = Size(entries, sum(e.ref.rows for e in entries), sum(e.ref.stored for e in entries))
-        self._sizes = known
+        self._sizes = {key: _sized(entries, known.get(key)) for key, entries in slices.items()}
         return self
 
     @property
@@ -50,3 +47,10 @@ class SliceSizes:
         """The rows of a trace on a shard, weights not counted."""
         size = self._sizes.get((name, shard))
         return 0 if size is None else size.rows
+
+
+def _sized(entries: Entries, known: Size | None) -> Size:
+    """The size of the slices of one trace and shard: the known one, if it is theirs."""
+    if known is not None and known.entries is entries:
+        return known
+    return Size(entries, sum(e.ref.rows for e in entries), sum(e.ref.stored for e in entries))

@@ -51,7 +51,7 @@ def quoted_identifier(value: exp.Expr) -> exp.Expr:
     """``quote_ident(x)``: a name in quotes, unless it is a plain word that is not reserved."""
     name = exp.cast(value, "text")
     reserved = exp.Array(expressions=[exp.Literal.string(word) for word, taken in keywords().items() if taken])
-    plain = exp.RegexpLike(this=name.copy(), expression=exp.Literal.string("^[a-z_][a-z0-9_$]*$"))
+    plain = exp.RegexpLike(this=name.copy(), expression=exp.Literal.string("^[a-z_][a-z0-9_]*$"))
     is_reserved = exp.Anonymous(this="array_contains", expressions=[reserved, name.copy()])
     return exp.Case(
         ifs=[exp.If(this=exp.and_(plain, exp.Not(this=is_reserved)), true=name.copy())], default=_in_quotes(name, '"')

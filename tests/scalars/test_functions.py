@@ -325,7 +325,11 @@ TRIED: dict[str, Tried] = {
         (interval(5, "month"), AT, dt.datetime(2024, 1, 31, 12)),
     ],
     "timestamp_seconds": [(L,), (J,), (M,), (D,)],
-    "get_json_object": [(text, path) for text in JSONS for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a")],
+    "get_json_object": [
+        (text, path)
+        for text in JSONS
+        for path in ("$.a", "$", "$.b[1]", "$['a b'].c", "$[0]", "a", "$[*]", "$.b[*]", "$.a.x[*]")
+    ],
     **each(("json_array_length", "json_object_keys"), [*((text,) for text in JSONS), (T,)]),
     "from_json": [
         (text, schema)

@@ -37,6 +37,44 @@ def test_a_function_of_spark_is_named_as_such(name: str) -> None:
         ev.connect().sql(f"SELECT {name}('x')")
 
 
+SKETCHED = (
+    "SELECT {0}(s) FROM t",
+    "SELECT k, {0}(s, s) FROM t GROUP BY k",
+    "SELECT k, {0}(s) FILTER (WHERE k > 1) FROM t GROUP BY k",
+    "SELECT k FROM t GROUP BY k HAVING {0}(s) IS NOT NULL",
+    "SELECT {0}(s, 12) OVER (PARTITION BY k) FROM t",
+    "CREATE VIEW v AS SELECT k, {0}(s) AS x FROM t GROUP BY k",
+    "CREATE VIEW v AS SELECT k, hex({0}(s, s)) AS x FROM t WHERE {0}(s) > X'00'",
+)
+
+
+@pytest.mark.parametrize("name", [f.name for f in listed.functions() if listed.SKETCHES.fullmatch(f.name)])
+def test_a_sketch_is_refused_with_what_is_exact(name: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k INT, s BINARY)")
+    for text in SKETCHED:
+        with pytest.raises(
+            UnknownName, match=f"Spark's {name} (of a sketch that is kept )?is not supported"
+        ) as refused:
+            db.sql(text.format(name))
+        assert "approx_count_distinct, approx_percentile and mode are exact" in (refused.value.hint or ""), text
+
+
+@pytest.mark.parametrize("sketch", ["s", "hll_union(s, s)", "hll_union_agg(s)", "theta_sketch_agg(s)"])
+def test_an_estimate_of_a_sketch_from_elsewhere_is_refused(sketch: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k INT, s BINARY)")
+    with pytest.raises(UnknownName, match=r"hll_sketch_estimate of a sketch that is kept(.|\n)*exact here"):
+        db.sql(f"CREATE VIEW v AS SELECT k, hll_sketch_estimate({sketch}) AS n FROM t GROUP BY k")
+
+
+def test_over_follows_an_aggregate() -> None:
+    with pytest.raises(EverviewError, match="OVER follows an aggregate or a window function"):
+        ev.connect().sql("SELECT upper('a') OVER ()")
+    with pytest.raises(UnknownName, match='function "uper" does not exist'):
+        ev.connect().sql("SELECT uper('a') OVER ()")
+
+
 def test_what_is_lacking_is_spark_s_and_not_ours() -> None:
     names = {function.name for function in listed.functions()}
     assert {*OF_SPARK} <= names

@@ -99,6 +99,30 @@ def groups(t: DataFrame, a: DataFrame, spark: SparkSession) -> Frames:
     }
 
 
+def aggregates_over_windows(t: DataFrame, a: DataFrame, spark: SparkSession) -> Frames:
+    from pyspark.sql import Window as W
+    from pyspark.sql import functions as F
+
+    by_src, up_to_now = W.partitionBy("src"), W.partitionBy("src").orderBy("id")
+    moving = W.orderBy("id").rowsBetween(-2, 1)
+    lists = [F.sort_array(F.collect_list("name").over(up_to_now)), F.sort_array(F.collect_set("src").over(moving))]
+    pairs = [F.corr("id", "x").over(moving), F.covar_pop("id", "x").over(by_src), F.covar_samp("id", "x").over(moving)]
+    shares = [F.percentile("x", 0.25), F.percentile_approx("id", [0.5, 0.9]), F.percentile_approx("amount", 0.5)]
+    keyed = [F.max_by("name", "id"), F.expr("max_by(id, x, 2)"), F.expr("min_by(name, id, 3)")]
+    return {
+        "lists": t.select("id", *lists),
+        "pairs": t.select("id", *pairs),
+        "shares": t.select("id", *(share.over(window) for share in shares for window in (by_src, moving))),
+        "keyed": t.select("id", *(key.over(window) for key in keyed for window in (up_to_now, moving))),
+        "shaped": t.select(
+            "id", F.skewness("x").over(moving), F.kurtosis("x").over(by_src), F.mode("src").over(by_src)
+        ),
+        "counted": t.select("id", F.count_if(F.col("x") > 0).over(moving), F.bool_or(F.col("x") > 2).over(up_to_now)),
+        "middles": t.select("id", F.median("amount").over(by_src)),
+        "keyed_groups": t.groupBy("src").agg(F.expr("max_by(name, id, 2)"), F.expr("min_by(id, amount, 1)")),
+    }
+
+
 def values(t: DataFrame, a: DataFrame, spark: SparkSession) -> Frames:
     from pyspark.sql import functions as F
 
@@ -134,7 +158,7 @@ def queries(t: DataFrame, a: DataFrame, spark: SparkSession) -> Frames:
     return {name: spark.sql(text, t=t, a=a) for name, text in texts.items()}
 
 
-@pytest.mark.parametrize("make", [joins, groups, values, queries])
+@pytest.mark.parametrize("make", [joins, groups, aggregates_over_windows, values, queries])
 def test_views_are_what_spark_collects(spark: SparkSession, tmp_path: Path, make: Callable[..., Frames]) -> None:
     with opened(spark, tmp_path) as p:
         frames = make(p.frame("transfer"), p.frame("account"), spark)

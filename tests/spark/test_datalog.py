@@ -106,6 +106,8 @@ def test_terms_choices_limits_and_files(spark: SparkSession, tmp_path: Path) -> 
         rest(t) :- rest([_, t]).
         .decl head(l: L, n: number) choice-domain n
         head(l, n) :- rest(l), l = [n, _].
+        .decl pair(a: number, b: number) choice-domain a, b
+        pair(a, b) :- head(_, a), head(_, b).
         .decl up(n: number)
         up(n) :- head(_, n).
         up(n + 1) :- up(n).
@@ -119,8 +121,10 @@ def test_terms_choices_limits_and_files(spark: SparkSession, tmp_path: Path) -> 
         p.refresh()
         assert held(p, "rest") == {("[1, [2, nil]]",), ("[2, nil]",), ("[1, nil]",), ("nil",)}
         assert held(p, "head") == {("[1, [2, nil]]", 1), ("[2, nil]", 2)}
+        assert held(p, "pair") == {(1, 1), (2, 2)}
         assert held(p, "up") == {(1,), (2,), (3,), (4,)}
         p.refresh(given=spark.createDataFrame([("[1, [2, nil]]", -1)], weights))
         assert held(p, "head") == {("[1, nil]", 1)}
+        assert held(p, "pair") == {(1, 1)}
         assert held(p, "up") == {(1,), (2,), (3,), (4,)}
         assert p.verify().raise_if_different()

@@ -132,6 +132,7 @@ def scalars(t: DataFrame) -> dict[str, DataFrame]:
 
 
 def aggregates(t: DataFrame) -> dict[str, DataFrame]:
+    from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     @F.pandas_udf("double")
@@ -146,7 +147,10 @@ def aggregates(t: DataFrame) -> dict[str, DataFrame]:
     def nothing(s: pa.Array) -> int:
         return s.null_count
 
+    by_n = Window.partitionBy("n")
     return {
+        "over_all": t.select("id", spread("x").over(by_n).alias("s"), weighted("x", "n").over(by_n).alias("w")),
+        "over_some": t.select("id", spread("x").over(Window.orderBy("id").rowsBetween(-1, 1)).alias("s")),
         "spreads": t.groupBy("n").agg(spread("x").alias("s"), weighted("x", "n").alias("w")),
         "arrow": t.groupBy("b").agg(nothing("s").alias("n")),
         "of_all": t.agg(spread("x").alias("s")),

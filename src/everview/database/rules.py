@@ -84,7 +84,7 @@ def declarations_of(rulesets: Iterable[Ruleset]) -> dict[str, Declaration]:
                 new,
                 input=known.input or new.input,
                 output=known.output or new.output,
-                choice=new.choice if known.choice is None else known.choice,
+                choices=known.choices or new.choices,
                 limit=new.limit if known.limit is None else known.limit,
             )
     return declared

@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-from everview.errors import BadPattern
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_numbers import fit
 from everview.oracle.scalar_variants import written
@@ -90,10 +89,11 @@ def _plain(text: str, allowed: set[str]) -> str:
     return made
 
 
+EVERY: Final = -1  # the step to all elements of an array
+
+
 def _steps(path: str) -> list[str | int] | None:
-    if "*" in path:
-        raise BadPattern(path, hint="no *")
-    if path[:1] != "$":
+    if path[:1] != "$" or ".*" in path or "['*']" in path:
         return None
     steps: list[str | int] = []
     rest = path[1:]
@@ -101,6 +101,9 @@ def _steps(path: str) -> list[str | int] | None:
         if rest.startswith("['") and "']" in rest:
             key, _, rest = rest[2:].partition("']")
             steps.append(key)
+        elif rest.startswith("[*]"):
+            steps.append(EVERY)
+            rest = rest[3:]
         elif rest[0] == "[" and rest[1 : rest.find("]")].isdigit() and "]" in rest:
             number, _, rest = rest[1:].partition("]")
             steps.append(int(number))
@@ -117,17 +120,44 @@ def _get(text: str, path: str, quotes: bool = False) -> str | None:
     steps, (value, good) = _steps(path), _read(text)
     if steps is None or not good:
         return None
-    for step in steps:
-        if isinstance(step, int):
-            if not isinstance(value, list) or step >= len(value):
-                return None
-            value = value[step]
-        else:
-            found = [member for key, member in value if key == step] if isinstance(value, Members) else []
-            if not found or found[0] is None:
-                return None
-            value = found[0]
-    return value if isinstance(value, str) and not quotes else _text(value)
+    written: list[str] = []
+    if not _write(value, steps, "quoted" if quotes else "raw", written):
+        return None
+    return " ".join(written)
+
+
+def _write(value: Any, steps: list[str | int], style: str, written: list[str]) -> bool:
+    """Write what a path leads to, as Spark streams it; whether that is anything."""
+    match steps, value:
+        case [], str() if style == "raw":
+            written.append(value)
+        case [], list() if style == "flat":
+            found = [_write(item, [], style, written) for item in value]
+            return any(found)
+        case [], _:
+            written.append(_text(value))
+        case [str(key), *rest], Members():
+            return any(_write(v, rest, style, written) for k, v in value if k == key and v is not None)
+        case [-1, *rest], list():
+            return _write_all(value, rest, style, written)
+        case [int(place), *rest], list() if place < len(value):
+            return _write(value[place], rest, "quoted" if rest[:1] == [EVERY] else style, written)
+        case _:
+            return False
+    return True
+
+
+def _write_all(items: list[Any], rest: list[str | int], style: str, written: list[str]) -> bool:
+    inner: list[str] = []
+    if rest[:1] == [EVERY]:
+        found = [_write(item, rest[1:], "flat", inner) for item in items]
+    else:
+        found = [_write(item, rest, "quoted" if style == "raw" else style, inner) for item in items]
+        if style != "quoted" and sum(found) < 2:
+            written.extend([",".join(inner)] if any(found) else [])
+            return any(found)
+    written.append("[" + ",".join(inner) + "]")
+    return any(found)
 
 
 def _text(value: Any) -> str:

@@ -106,12 +106,23 @@ def _some(name: str) -> AggregateHandler:
 def _by(name: str) -> AggregateHandler:
     def make(given: AggregateNode) -> Expression:
         given.reader.reading.arbitrary = True  # of several rows with the same key
-        value, by, *more = given.values()
-        if more:
-            raise given.refused(f"{name} of several values", "give one value and one key")
+        value, by, *_ = given.values()
         return given.made(name, value, by)
 
     return make
+
+
+def _several_by(given: AggregateNode) -> Expression:
+    """`max_by` and `min_by` of several values: an array in the order of the keys, NULL if there are none."""
+    given.reader.reading.arbitrary = True  # of several rows with the same key
+    if given.distinct:
+        raise given.refused("several distinct values by a key", "take them from a distinct frame")
+    value, by, count = given.values()
+    how = "asc nulls last" if given.node.fields.get("reverse") else "desc nulls last"
+    order: Order = ((by, how), (value, how))
+    whole = given.made("collect_list", call("array", value), order=order, kept=call("is_not_null", by))
+    values = call("slice", call("flatten", whole), literal(1), count)
+    return call("if", call("equal", call("size", values), literal(0)), Literal(None, values.type), values)
 
 
 def _list(name: str) -> AggregateHandler:
@@ -234,6 +245,7 @@ HANDLED: Final[dict[str, AggregateHandler]] = {
     "Last": _some("max"),
     "MaxBy": _by("max_by"),
     "MinBy": _by("min_by"),
+    "MaxMinByK": _several_by,
     "CollectList": _list("collect_list"),
     "CollectSet": _list("collect_set"),
     "ListAgg": _texts,

@@ -126,11 +126,6 @@ def _check_choice(name: str, part: RelationDeclared) -> None:
     if wrong is not None:
         hint = f"its columns are {', '.join(named)}"
         raise refused(f"choice-domain names {wrong}, which {name} does not have", part.place, hint)
-    if len(smallest(part.choices)) > 1:
-        shown = " and ".join(f"({', '.join(domain)})" for domain in smallest(part.choices))
-        message = f"{name} has one row for each value of {shown}: which rows fit together would depend on their order"
-        hint = "name one domain, and choose by the other in a second relation that reads this one"
-        raise refused(message, part.place, hint)
     for qualifier in ("eqrel", "input"):
         if qualifier in part.qualifiers:
             raise refused(f"{name} is {qualifier}, and cannot choose among its rows", part.place, CHOOSE_APART)
@@ -148,7 +143,7 @@ def smallest(domains: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
 def check_chosen(declared: Iterable[Declaration], heads: Collection[str]) -> None:
     """Refuse a choice among rows that are given, or of a relation that has no rules in this text."""
     for one in declared:
-        if one.choice is None:
+        if not one.choices:
             continue
         if one.input:
             raise refused(f"{one.name} is .input, and cannot choose among its rows", one.place, CHOOSE_APART)

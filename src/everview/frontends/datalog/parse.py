@@ -119,10 +119,10 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
             if full in found:
                 raise refused(f"relation {full} is declared twice", part.place, "declare it once")
             given, shown = "input" in part.qualifiers, bool({"output", "printsize"}.intersection(part.qualifiers))
-            signs, choice = _unsigned(placed, part, types), _choice(part)
+            signs, choices = _unsigned(placed, part, types), _choices(part)
             kinds = _kinds(placed, part, types)
             found[full] = Declaration(
-                full, schema, given, shown, part.place, signs, choice, kinds=kinds, types=types.terms_of(kinds)
+                full, schema, given, shown, part.place, signs, choices, kinds=kinds, types=types.terms_of(kinds)
             )
     return _with_directives(parts, found)
 
@@ -159,10 +159,10 @@ def _kinds(placed: ScopedPart, part: RelationDeclared, types: Types) -> tuple[Te
     return kinds if any(isinstance(kind, TermName | StructKind) for kind in kinds) else ()
 
 
-def _choice(part: RelationDeclared) -> tuple[int, ...] | None:
-    """The places of the columns that a choice-domain names."""
+def _choices(part: RelationDeclared) -> tuple[tuple[int, ...], ...]:
+    """The places of the columns of each domain that a choice-domain names."""
     names = [name for name, _ in part.attributes]
-    return tuple(names.index(name) for name in smallest(part.choices)[0]) if part.choices else None
+    return tuple(tuple(map(names.index, domain)) for domain in smallest(part.choices))
 
 
 def _qualified(placed: ScopedPart, qualifier: str) -> list[str]:

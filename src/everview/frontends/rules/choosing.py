@@ -10,14 +10,20 @@ the greatest number of steps of the rows of the group that it is derived from. A
 which are chosen before it: no row is kept because of itself. For that, all relations of the group have a column of
 their steps inside of the recursion. Round by round nothing that was chosen is taken back, as rows of more steps come
 later.
+
+Several domains, ``choice-domain u, v``, are a matching: a row is kept if it shares its value of no domain with a row
+that was kept before. It is found in rounds of its own kind: each adds, of the rows that share no value with a row kept
+in an earlier round, those that are the least of their value in every domain. The least of all such rows is always among
+them, so in the end no row is left that would fit. Rounds of the recursive group and of the matching are the same ones,
+and with one domain they keep the rows that are told above.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Final
+from functools import partial, reduce
+from typing import Final, Literal
 
 from everview.errors import DatalogError
 from everview.frontends.rules.bodies import bodies
@@ -34,10 +40,11 @@ from everview.frontends.rules.program import (
 )
 from everview.frontends.rules.walk import RulePart, rebuilt_rule, rewritten
 from everview.plan.aggregates import aggregate_call
+from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
-from everview.plan.nodes import Aggregate, Project
+from everview.plan.nodes import Aggregate, Distinct, Join, Project, Recursive, Reference, Union
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import TRUE, Expression
+from everview.scalars.expressions import TRUE, Expression, moved
 
 STEPS: Final = "number of steps"  # the name of the column; no column of a text is called so
 
@@ -47,11 +54,16 @@ def with_steps(group: Sequence[str], rules: Sequence[Rule]) -> list[Rule]:
     return [made for rule in rules for made in _with_steps(group, rule)]
 
 
+def check_not_aggregated(rules: Iterable[Rule]) -> None:
+    """Refuse aggregates in the heads of a recursive group in which a relation chooses."""
+    for rule in rules:
+        if any(isinstance(term, AggregateTerm) for term in rule.head.terms):
+            hint = "aggregate the result of the recursion, in a rule of another relation"
+            message = f"{rule.head.relation} is aggregated in a recursion with a choice-domain"
+            raise fault(DatalogError, message, rule, hint)
+
+
 def _with_steps(group: Sequence[str], rule: Rule) -> Iterator[Rule]:
-    if any(isinstance(term, AggregateTerm) for term in rule.head.terms):
-        hint = "aggregate the result of the recursion, in a rule of another relation"
-        message = f"{rule.head.relation} is aggregated in a recursion with a choice-domain"
-        raise fault(DatalogError, message, rule, hint)
     for body in bodies(rule.body):
         steps: list[Term] = []
         made = tuple(_counted(part, group, steps) for part in body)
@@ -108,6 +120,27 @@ def chosen(rows: Plan, keys: Sequence[int]) -> Plan:
     columns: dict[int, Expression] = {at: plan.column(place) for place, at in enumerate(keys)}
     columns |= {at: result if alone else call("get_field", result, literal(f"_{at}")) for at in order}
     return Project(plan, tuple(columns[at] for at in range(width)), rows.schema.names)
+
+
+def matching(rows: Plan, kept: Plan, domains: Sequence[Sequence[int]]) -> Plan:
+    """The rows kept by earlier rounds, and those that this round adds: they fit, and are the least in every domain."""
+    fitting = reduce(lambda left, keys: _joined(left, kept, "anti", keys), domains, rows)
+    every = range(len(rows.schema))
+    least = (chosen(fitting, keys) for keys in domains)
+    return Union((kept, reduce(lambda left, right: _joined(left, right, "semi", every), least, Distinct(fitting))))
+
+
+def matched(name: str, rows: Plan, domains: Sequence[Sequence[int]]) -> Plan:
+    """The rows of a relation that is not recursive and has several domains."""
+    kept = Reference(f"{name} by rounds", rows.schema)
+    return Recursive(((kept.name, matching(rows, kept, domains)),), kept, inflates=True)
+
+
+def _joined(left: Plan, right: Plan, kind: Literal["semi", "anti"], columns: Iterable[int]) -> Plan:
+    """The rows of the left for which the right has, or has not, a row with the same values of some columns."""
+    width = len(left.schema)
+    pairs = [(left.column(at), moved(right.column(at), lambda at: at + width)) for at in columns]
+    return Join(left, right, kind, conjunction(call("equal", *pair) for pair in pairs))
 
 
 def without_steps(plan: Plan) -> Plan:

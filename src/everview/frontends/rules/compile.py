@@ -32,7 +32,16 @@ from functools import cached_property, partial
 from everview.errors import DatalogError, TypeConflict, UnknownRelation
 from everview.frontends.rules.bindings import BodyContext, Identify
 from everview.frontends.rules.bodies import bodies
-from everview.frontends.rules.choosing import STEPS, chosen, renamed, with_steps, without_steps
+from everview.frontends.rules.choosing import (
+    STEPS,
+    check_not_aggregated,
+    chosen,
+    matched,
+    matching,
+    renamed,
+    with_steps,
+    without_steps,
+)
 from everview.frontends.rules.content_ids import content_id
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.functors import unsigned
@@ -129,6 +138,7 @@ class _Compiling:
         self.inline = inline
         self.declared = _declared(program.declarations)
         self.chosen: dict[str, tuple[int, ...]] = {}  # keys of relations that count their steps
+        self.matching: dict[str, tuple[tuple[int, ...], ...]] = {}  # domains of relations that keep rows by rounds
         self.stepped: dict[str, str] = {}  # whose rows such a relation holds
         self.rules: dict[str, list[Rule]] = {}
         for rule in program.rules:
@@ -175,29 +185,39 @@ class _Compiling:
             self._alone(names[0])
 
     def _alone(self, name: str) -> NamedPlan:
-        choice = self._choice(name)
+        domains = self._choices(name)
         plan = self._plan(name, [part for rule in self.rules[name] for part in self._parts(rule)])
-        is_set = isinstance(plan, Values) or bool(self.functions[name])
-        plan = chosen(plan, choice) if choice is not None else plan if is_set else Distinct(plan)
+        if len(domains) > 1:
+            plan = matched(name, plan, domains)
+        elif domains:
+            plan = chosen(plan, domains[0])
+        elif not isinstance(plan, Values) and not self.functions[name]:
+            plan = Distinct(plan)
         return self._head(name, plan, optimize(plan) if not self.inline else plan)
 
     def _bounded(self, names: Sequence[str], rules: Sequence[Rule]) -> tuple[NamedPlan, ...]:
         """The heads of a recursive group, some of which may have a limit of rows or keep one row for each key."""
         limits = {n: (most, len(self.columns[n])) for n in names if (most := self._limit(n)) is not None}
-        if limits:
+        choosing = {name: domains for name in names if (domains := self._choices(name))}
+        if choosing:
+            check_not_aggregated(rules)
+        matches = any(len(domains) > 1 for domains in choosing.values())
+        inflates = bool(limits) or matches
+        if inflates:
             rules = limited(names, rules, limits)
-        if all(self._choice(name) is None for name in names):
-            self._set_rules(rules if limits else ())
-            return self._together(names, rules, inflates=bool(limits))
+        if matches or not choosing:
+            self.matching |= choosing
+            self._set_rules(rules if inflates else ())
+            return self._together(names, rules, inflates=inflates)
         inner = {name: f"{name} by steps" for name in names}
         widths = {name: len(self.columns[name]) for name in names}
         for name, hidden in inner.items():
             self.columns[hidden] = (*self.columns[name], STEPS)
-            self.chosen[hidden] = tuple(range(widths[name])) if (c := self._choice(name)) is None else c
+            self.chosen[hidden] = choosing[name][0] if name in choosing else tuple(range(widths[name]))
             self.stepped[hidden] = name
         self._set_rules([renamed(rule, inner) for rule in with_steps(names, rules)])
         hidden_rules = [rule for name in inner.values() for rule in self.rules[name]]
-        heads = self._together(list(inner.values()), hidden_rules, inflates=bool(limits))
+        heads = self._together(list(inner.values()), hidden_rules, inflates=inflates)
         return tuple(
             self._head(name, without_steps(head.plan), without_steps(head.optimized))
             for name, head in zip(names, heads, strict=True)
@@ -211,8 +231,8 @@ class _Compiling:
         for name, own in found.items():
             self.rules[name], self.functions[name] = own, functions_of(own)
 
-    def _choice(self, name: str) -> tuple[int, ...] | None:
-        return self.declared[name].choice if name in self.declared else None
+    def _choices(self, name: str) -> tuple[tuple[int, ...], ...]:
+        return self.declared[name].choices if name in self.declared else ()
 
     def _limit(self, name: str) -> int | None:
         return self.declared[name].limit if name in self.declared else None
@@ -293,6 +313,8 @@ class _Compiling:
         if not functions:
             schema = column_types(name, said, before, parts, names)
             rows = all_of([*union_of(schema, parts), *self._given(name, schema)])
+            if name in self.matching:
+                return matching(rows, Reference(name, schema), self.matching[name])
             return chosen(rows, self.chosen[name]) if name in self.chosen else rows
         inner = column_types(name, None, None, parts, names)
         inner = contributed(said, functions, inner)

@@ -293,7 +293,7 @@ class Declaration:
     output: bool = False
     place: TextPlace = field(default=NOWHERE, compare=False, repr=False)
     unsigned: frozenset[int] = frozenset()  # the columns whose numbers have no sign
-    choice: tuple[int, ...] | None = None  # the columns of which each value has one row
+    choices: tuple[tuple[int, ...], ...] = ()  # domains: the columns of which each value has one row
     limit: int | None = None  # the number of rows at which its recursion stops
     kinds: tuple[TermKind, ...] = ()  # of its columns, if some hold values that are kept as text
     types: tuple[TermType, ...] = ()  # all that its kinds name

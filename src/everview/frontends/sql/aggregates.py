@@ -36,11 +36,14 @@ class BoundAggregate:
     shares: tuple[float, ...] | None = None  # of percentiles that are asked for together, as an array
     nothing: bool = False  # whether an empty array is to be NULL
     flat: bool = False  # whether values were collected as arrays of one
+    most: int | None = None  # how many values of an array are kept
     counted: Type | None = None  # the interval whose smallest units are counted in the values
 
 
 Reader = Callable[[SqlCall, Site], BoundAggregate]
 Placing = Callable[[AggregateCall], Expression]  # a call over a group as it is, or over a window
+
+_MOST = 100_000  # values of `max_by(x, y, n)`, as in Spark
 
 INDICATORS: dict[str, Type] = {"grouping": TINYINT, "grouping_id": BIGINT}
 
@@ -83,6 +86,7 @@ def typed(made: BoundAggregate, placing: Placing) -> Expression:
     if made.nothing:
         whole = placing(_typed_call(made))
         value = call("flatten", whole) if made.flat else whole
+        value = value if made.most is None else call("slice", value, literal(1), literal(made.most))
         return call("if", call("equal", call("size", value), literal(0)), Literal(None, value.type), value)
     if made.shares is None:
         return _as_interval(placing(_typed_call(made)), made.counted)
@@ -233,15 +237,34 @@ def _by(line: AggregateFunction) -> Reader:
     function = line.name
 
     def make(written: SqlCall, site: Site) -> BoundAggregate:
-        value, by = (any_value(written.name, b) for b in _bound(written, site, 2, 2))
+        value, by, *count = (any_value(written.name, b) for b in _bound(written, site, 2, 3))
         skips = site.context.dialect == "duckdb" and value.nullable
         kept = call("is_not_null", value) if skips else None
-        if not written.order:
+        if not written.order and not count:
             return BoundAggregate(function, (value, by), filter=kept)
-        order = ((by, "desc nulls last" if function == "max_by" else "asc nulls last"), *ordering(written.order, site))
-        return BoundAggregate("first", (value,), order=order, filter=_both(kept, call("is_not_null", by)))
+        how = "desc nulls last" if function == "max_by" else "asc nulls last"
+        order = ((by, how), *(ordering(written.order, site) or ((value, how),)))
+        kept = _both(kept, call("is_not_null", by))
+        if not count:
+            return BoundAggregate("first", (value,), order=order, filter=kept)
+        most = _count_of_values(written, count[0], site)
+        return BoundAggregate(
+            "collect_list", (call("array", value),), order=order, filter=kept, nothing=True, flat=True, most=most
+        )
 
     return make
+
+
+def _count_of_values(written: SqlCall, count: Expression, site: Site) -> int:
+    """How many values `max_by(x, y, n)` is to give."""
+    if written.distinct:
+        hint = "take the different rows in a subquery"
+        raise site.context.error(f"{written.name} of several distinct values", written.node, hint)
+    value = count.value if isinstance(count, Literal) and is_integer(count.type) else None
+    if value is None or not 1 <= value <= _MOST:
+        hint = f"give a constant from 1 to {_MOST}"
+        raise site.context.error(f"{written.name} of {count} values", written.node, hint)
+    return value
 
 
 def _array(line: AggregateFunction) -> Reader:

@@ -34,6 +34,7 @@ def _window(node: exp.Window, site: Site) -> Expression:
         raise site.context.error(f"a window function in {site.clause}", node, hint)
     written = read(node.this, site)
     if written is None:
+        expression(node.this, site)  # an unknown function is refused as such
         raise site.context.error("OVER follows an aggregate or a window function", node)
     inside = replace(site, windows=False, clause=f"the window function {written.name}")
     base = _base(node, site)

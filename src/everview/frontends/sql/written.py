@@ -95,6 +95,7 @@ def read(node: exp.Expr, site: Site) -> SqlCall | None:
     core = _core(node, site)
     if core is None:
         if node is not outside:
+            expression(node, site)  # an unknown function is refused as such
             raise site.context.error("FILTER, WITHIN GROUP and IGNORE NULLS follow an aggregate", outside)
         return None
     name, arguments = core

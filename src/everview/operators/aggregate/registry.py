@@ -265,7 +265,7 @@ _END = (
 )
 _BY = (
     "x where y is greatest or least; of several such rows the one with the greatest or least x, or the first in an "
-    "order inside of the call"
+    "order inside of the call; with a constant n an array of the n first such values, NULL if there are none"
 )
 _GROUPING = "which keys a row of `ROLLUP`, `CUBE` or `GROUPING SETS` leaves out"
 
@@ -343,8 +343,8 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     AggregateFunction("bool_or", "bool_or", "different values", "truths", sql="bool_or some any"),
     AggregateFunction("first", "first", "end", sql="first first_value any_value arbitrary", says=_END),
     AggregateFunction("last", "last", "end", sql="last last_value", says=_END),
-    AggregateFunction("max_by", "last", "by", sql="max_by arg_max argmax", written="`max_by(x, y)`", says=_BY),
-    AggregateFunction("min_by", "first", "by", sql="min_by arg_min argmin", written="`min_by(x, y)`", says=_BY),
+    AggregateFunction("max_by", "last", "by", sql="max_by arg_max argmax", written="`max_by(x, y[, n])`", says=_BY),
+    AggregateFunction("min_by", "first", "by", sql="min_by arg_min argmin", written="`min_by(x, y[, n])`", says=_BY),
     AggregateFunction(
         "percentile_cont", "percentile", "percentile", "numbers", sql="percentile_cont percentile quantile_cont",
         written="`percentile(x, p)`, `percentile_cont(p) WITHIN GROUP (ORDER BY x)`", says=_BETWEEN,

@@ -12,8 +12,9 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from enum import Enum
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,9 @@ from everview.scalars.loose_json import SINGLE_QUOTES, strict_json
 from everview.types import VARIANT, Variant
 from everview.types.arrow import field_of_arrow
 
-_STEP: Final = re.compile(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+)\]")
+_STEP: Final = re.compile(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+|\*)\]")
+_EVERY: Final = None  # the step to all elements of an array
+_Steps = tuple[str | int | None, ...]
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -56,19 +59,20 @@ def _read(text: str, options: Mapping[str, str] = SINGLE_QUOTES) -> Any:
 
 
 @cache
-def _steps(path: str) -> tuple[str | int, ...] | None:
-    """The keys and places of a path; None if it is none."""
-    if "*" in path:
-        raise BadPattern(f"the path {path!r} has a *", hint="name one element, such as $.a[0]")
+def _steps(path: str) -> _Steps | None:
+    """The keys and places of a path; None if it is none, or asks for all members of an object, which finds nothing."""
     if not path.startswith("$"):
         return None
-    steps: list[str | int] = []
+    steps: list[str | int | None] = []
     at = 1
     while at < len(path):
         found = _STEP.match(path, at)
-        if found is None:
+        if found is None or "*" in (found[1], found[2]):
             return None
-        steps.append(int(found[3]) if found[3] else found[1] or found[2] or "")
+        if found[3]:
+            steps.append(_EVERY if found[3] == "*" else int(found[3]))
+        else:
+            steps.append(found[1] or found[2] or "")
         at = found.end()
     return tuple(steps)
 
@@ -76,27 +80,91 @@ def _steps(path: str) -> tuple[str | int, ...] | None:
 def _get(quotes: bool) -> Kernel:
     def run(out: Kind, a: Value, path: Value) -> Any:
         steps = _steps(path.as_py())
+        if quotes and steps is not None and _EVERY in steps:
+            raise BadPattern(f"the path {path.as_py()!r} has a *", hint="name one element, such as $.a[0]")
         return pa.nulls(len(a), out) if steps is None else each(out, lambda text: _part(text, steps, quotes), a)
 
     return run
 
 
-def _part(text: str, steps: tuple[str | int, ...], quotes: bool) -> str | None:
+class _Style(Enum):
+    """How a value that a path leads to is written."""
+
+    RAW = "text without quotes"
+    QUOTED = "text in quotes"
+    FLAT = "the elements of an array, and not the array"
+
+
+def _part(text: str, steps: _Steps, quotes: bool) -> str | None:
     try:
         value = _read(text)
     except (ValueError, RecursionError):
         return None
-    for step in steps:
-        if isinstance(step, str):
-            members = value if isinstance(value, _Pairs) else []
-            value = next((member for key, member in members if key == step), None)
-            if value is None:
-                return None
-        elif isinstance(value, list) and not isinstance(value, _Pairs) and step < len(value):
-            value = value[step]
-        else:
-            return None
-    return value if isinstance(value, str) and not quotes else _compact(value)
+    parts, is_there = _parts(value, steps, _Style.QUOTED if quotes else _Style.RAW)
+    return " ".join(parts) if is_there else None
+
+
+def _parts(value: Any, steps: _Steps, style: _Style) -> tuple[list[str], bool]:
+    """The texts that Spark writes for the parts of a value that a path leads to, and whether there is a part.
+
+    An empty array may be written although there is none.
+    """
+    if not steps:
+        return _whole(value, style)
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str):
+        return _members(value, step, rest, style)
+    if not _is_array(value):
+        return [], False
+    if step is None:  # every element
+        return _elements(value, rest, style)
+    if step >= len(value):
+        return [], False
+    return _parts(value[step], rest, _Style.QUOTED if rest[:1] == (_EVERY,) else style)
+
+
+def _whole(value: Any, style: _Style) -> tuple[list[str], bool]:
+    if style is _Style.RAW and isinstance(value, str):
+        return [value], True
+    if style is _Style.FLAT and _is_array(value):
+        parts, count = _all_parts(value, (), style)
+        return parts, count > 0
+    return [_compact(value)], True
+
+
+def _members(value: Any, key: str, rest: _Steps, style: _Style) -> tuple[list[str], bool]:
+    """The parts in the first member of the name that has any."""
+    written: list[str] = []
+    members = value if isinstance(value, _Pairs) else ()
+    for member in (member for name, member in members if name == key and member is not None):
+        parts, is_there = _parts(member, rest, style)
+        written += parts
+        if is_there:
+            return written, True
+    return written, False
+
+
+def _elements(value: list[Any], rest: _Steps, style: _Style) -> tuple[list[str], bool]:
+    """The parts in all elements, as an array; a single one stands alone at the first level, as in Hive."""
+    if rest[:1] == (_EVERY,):
+        parts, count = _all_parts(value, rest[1:], _Style.FLAT)
+    elif style is _Style.QUOTED:
+        parts, count = _all_parts(value, rest, style)
+    else:
+        parts, count = _all_parts(value, rest, _Style.QUOTED if style is _Style.RAW else style)
+        if count < 2:
+            return ([",".join(parts)] if count else []), count > 0
+    return [f"[{','.join(parts)}]"], count > 0
+
+
+def _all_parts(value: list[Any], rest: _Steps, style: _Style) -> tuple[list[str], int]:
+    """The parts in each element, one after the other, and how many elements have any."""
+    each_ = [_parts(item, rest, style) for item in value]
+    return [part for parts, _ in each_ for part in parts], sum(is_there for _, is_there in each_)
+
+
+def _is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list) and not isinstance(value, _Pairs)
 
 
 def _compact(value: Any) -> str:

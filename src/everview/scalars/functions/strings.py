@@ -220,7 +220,7 @@ def _located(part: str | None, text: str | None, start: int | None) -> int | Non
 
 
 def _reverse(out: Kind, a: Value) -> Any:
-    return each(out, lambda items: items[::-1], a) if pa.types.is_list(out) else pc.utf8_reverse(a)
+    return pc.utf8_reverse(a) if pa.types.is_string(out) else each(out, lambda items: items[::-1], a)
 
 
 def _repeat(out: Kind, a: Value, times: Value) -> Any:

@@ -305,7 +305,10 @@ def _with_options(name: str) -> str:
 JSON: Final[Signatures] = family(
     signed(
         *("get_json_object", 2, 2, takes(STRING, gives=STRING, nullable=True), "text, path"),
-        *("a path such as `$.a[0]['b c']`, without `*`; the value as text; NULL where there is none", "d"),
+        *(
+            "a path such as `$.a[0]['b c']`, `$.a[*].b` for all elements; the value as text; NULL where there is none",
+            "d",
+        ),
     ),
     signed("json_array_length", 1, 1, takes(STRING, gives=INTEGER, nullable=True), "text", _NULL, "d"),
     signed("json_object_keys", 1, 1, takes(STRING, gives=Array(STRING), nullable=True), "text", _NULL, "d"),

@@ -76,7 +76,7 @@ def _hex(name: str, arguments: Arguments) -> Typed:
 
 def _reverse(name: str, arguments: Arguments) -> Typed:
     (a,) = arguments
-    a = a if isinstance(a.type, Array) else implicit(a, STRING, name)
+    a = a if isinstance(a.type, Array) or a.type == BINARY else implicit(a, STRING, name)
     return Typed((a,), a.type)
 
 
@@ -312,7 +312,7 @@ TEXTS: Final[Signatures] = family(
         *("locate", 2, 3, takes(STRING, STRING, INTEGER, gives=INTEGER), *_PLACE, "a/d"), locate="position charindex"
     ),
     signed(*("split", 2, 3, takes(STRING, STRING, INTEGER, gives=Array(STRING))), "text, regular expression [, limit]"),
-    signed("reverse", 1, 1, _reverse, "text or array", "arrays **d**"),
+    signed("reverse", 1, 1, _reverse, "text, bytes or array", "bytes and arrays **d**"),
     signed("repeat", 2, 2, takes(STRING, INTEGER, gives=STRING), "text, times"),
     signed("space", 1, 1, takes(INTEGER, gives=STRING), "times"),
     signed(

@@ -125,8 +125,6 @@ def test_conditions_on_the_time_in_a_zone() -> None:
         db.advance(start + dt.timedelta(hours=hours))
         counts = [len(db.view(name).rows()) for name in ("recent", "days", "today")]
         assert counts == [recent, days, of_today], hours
-    with pytest.raises(EverviewError, match="23 hours"):
-        db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 MONTH")
 
 
 def first_moment(day: dt.date, zone: ZoneInfo) -> dt.datetime:

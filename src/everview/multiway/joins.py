@@ -49,8 +49,8 @@ class Atom:
 def join(
     atoms: Sequence[Atom],
     *,
-    select: Sequence[str] | None = None,
-    order: Sequence[str] | None = None,
+    select: Sequence[str] | str | None = None,
+    order: Sequence[str] | str | None = None,
 ) -> Stream:
     """The natural join of all atoms: a row for every binding of the variables that all of them hold; weights multiply.
 
@@ -99,7 +99,7 @@ class _Plain:
 
 def _plain(atom: Atom, number: int) -> _Plain:
     """An atom reduced to different variables: constants and repetitions are filtered, all other columns dropped."""
-    if not fits(atom.terms, Sequence[Any]):
+    if not isinstance(atom.terms, str) and not fits(atom.terms, Sequence[Any]):
         raise WrongType(
             f"atom {number}: {shown(atom.terms)} is no list of terms", hint="name a variable for each column"
         )

@@ -445,6 +445,12 @@ class PlainParser(PipeParser):
         return this
 
 
+class OfPostgresql:
+    """What the dialects of PostgreSQL have in common, which are loaded when a text is written in one of them."""
+
+    named = True  # columns without a name are called as PostgreSQL calls them
+
+
 class Plain(Spark):
     """Spark's dialect, with functions by the names that were written."""
 

@@ -22,17 +22,20 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
-from everview.frontends.sql.dialect import Plain, tokens_as_spark
+from everview.frontends.sql.dialect import OfPostgresql, Plain, tokens_as_spark
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
-from everview.frontends.sql.postgresql import Postgresql, as_bindable, as_readable, postgresql_dialect
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
 from everview.later import Later
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
+    from everview.frontends.sql.postgresql import as_bindable, as_readable, postgresql_dialect
     from everview.frontends.sql.unclosed import left_open
-else:  # only texts with mistakes need it
+else:  # few texts are PostgreSQL's, or have mistakes
+    as_bindable = Later("everview.frontends.sql.postgresql", "as_bindable")
+    as_readable = Later("everview.frontends.sql.postgresql", "as_readable")
+    postgresql_dialect = Later("everview.frontends.sql.postgresql", "postgresql_dialect")
     left_open = Later("everview.frontends.sql.unclosed", "left_open")
 
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
@@ -131,7 +134,7 @@ def _dialect(name: str, text: str = "") -> Dialect:
     if name.lower() in ("postgres", POSTGRESQL):
         return postgresql_dialect(text, named=name.lower() == POSTGRESQL)
     if name.lower() not in Dialect.classes:
-        raise unknown_name("dialect", name, sorted(d for d in Dialect.classes if d and d not in _INNER))
+        raise unknown_name("dialect", name, sorted({*Dialect.classes, POSTGRESQL} - {"", *_INNER}))
     return Dialect.get_or_raise(name.lower())
 
 
@@ -175,7 +178,7 @@ def _tokens(source: SqlText, dialect: Dialect) -> tuple[list[Token], list[int]]:
 def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
-        if isinstance(dialect, Postgresql):
+        if isinstance(dialect, OfPostgresql):
             return as_readable(tokens)
         return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
     except TokenError as error:
@@ -247,7 +250,7 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
         raise source.error(f"syntax error: {error}", tokens[0].start) from None
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
-    return as_bindable(trees[0], named=dialect.named) if isinstance(dialect, Postgresql) else trees[0]
+    return as_bindable(trees[0], named=dialect.named) if isinstance(dialect, OfPostgresql) else trees[0]
 
 
 def _everything_from(table: Token) -> list[Token]:

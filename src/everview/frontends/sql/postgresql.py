@@ -21,6 +21,7 @@ from sqlglot import exp
 from sqlglot.dialects import Postgres
 from sqlglot.tokenizer_core import Token, TokenType
 
+from everview.frontends.sql.dialect import OfPostgresql
 from everview.frontends.sql.postgresql_arrays import array_elements
 from everview.frontends.sql.postgresql_generators import side_by_side
 from everview.frontends.sql.postgresql_quoting import formatted, quoted_identifier, quoted_literal, quoted_text
@@ -57,10 +58,8 @@ _TYPE_NAMES: Final = {
 }  # fmt: skip
 
 
-class Postgresql(Postgres):
+class Postgresql(Postgres, OfPostgresql):
     """PostgreSQL's dialect with ``$1`` as a parameter wherever it stands."""
-
-    named = True  # columns without a name are called as PostgreSQL calls them
 
 
 class _WithoutDollarQuotes(Postgres.Tokenizer):

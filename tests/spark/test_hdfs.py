@@ -72,6 +72,17 @@ def test_an_object_that_was_not_finished_is_not_seen(objects: HdfsObjects, monke
     assert again.names(WRITING) == []
 
 
+def test_a_folder_that_somebody_has_removed(objects: HdfsObjects) -> None:
+    """The object that was to go there is refused, once; the next one makes the folder again."""
+    objects.write("segments/a", b"first")
+    objects._client.delete(objects._at("segments"), recursive=True)
+    with pytest.raises(OSError, match="segments"):
+        objects.write("segments/b", b"second")
+    objects.write("segments/b", b"second")
+    assert objects.read("segments/b") == b"second"
+    assert objects.names(WRITING) == []
+
+
 def test_an_answer_that_is_lost(objects: HdfsObjects, monkeypatch: pytest.MonkeyPatch) -> None:
     """Renaming is told as unanswered: the name node may have done it."""
     plain = objects._client.rename

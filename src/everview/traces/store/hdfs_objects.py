@@ -80,8 +80,13 @@ class HdfsObjects:
 
     def write(self, name: str, data: bytes | memoryview) -> None:
         written = read_again(lambda: self._put_aside(name, data))
-        with self._told():
-            self._client.rename(written, self._at(name), overwrite=True)
+        try:
+            with self._told():
+                self._client.rename(written, self._at(name), overwrite=True)
+        except OSError:
+            self._folders.clear()  # perhaps that of the name is gone
+            self._discard(written)
+            raise
 
     def read(self, name: str) -> bytes | None:
         def read() -> bytes | None:

@@ -62,7 +62,7 @@ def alone(changes: int, limit: int | None) -> dict[str, Any]:
     view.subscribe(lambda changes, epoch: None)
     seconds: list[float] = []
     chosen = random.Random(1)
-    for epoch in range(WARMUP + changes):
+    for epoch in range(1, 1 + WARMUP + changes):
         old = rows[chosen.randrange(ROWS)]
         new = rows[old[0]] = (old[0], old[1], chosen.randrange(RATINGS))
         given = [(old, -1), (new, 1)]

@@ -127,7 +127,7 @@ def _get(text: str, path: str, quotes: bool = False) -> str | None:
 
 
 def _write(value: Any, steps: list[str | int], style: str, written: list[str]) -> bool:
-    """Write what a path leads to, as Spark streams it; whether that is anything."""
+    """Append the values that a path leads to, in the order in which Spark writes them; False if there is none."""
     match steps, value:
         case [], str() if style == "raw":
             written.append(value)

@@ -51,7 +51,7 @@ class PipelineModel:
     """The definitions of a pipeline at an epoch."""
 
     def __init__(self, state: StateReader, views: Mapping[str, Schema]) -> None:
-        """Read the definitions of a state; ``views`` are those that it keeps, which are the ones that are shown."""
+        """Read the definitions of a state, for the views that the state keeps: ``views``, by name."""
         meta = state.manifest.meta
         self._database = connect(timezone=meta.get(ZONE, UTC))
         core_of(self._database).sealed = True  # a text of the state reaches no file

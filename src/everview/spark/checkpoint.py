@@ -69,7 +69,7 @@ def plain_local_files(spark: SparkSession) -> Generator[None]:
 
 
 def _knows_class(spark: SparkSession, name: str) -> bool:
-    """Whether this version of Spark has a class, which is not part of what it promises."""
+    """Whether this version of Spark has a class: internal classes move between versions."""
     found: Any = own_java(spark, "a stream").jvm
     for part in name.split("."):
         found = getattr(found, part)

@@ -99,9 +99,9 @@ def let_go() -> None:
 
 
 def lend_to_system() -> None:
-    """Let the system take the pages of a large region that waits, if it needs them; they stay if it does not.
+    """Offer the pages of the large region that waits to the system, which takes them when memory is short.
 
-    Meanwhile the region does not wait: another thread could take it, and would lose what it has written there.
+    The region is out of its queue meanwhile: a thread that took it and wrote to it would lose what it had written.
     """
     if LAZILY is None:
         return

@@ -446,7 +446,7 @@ class PlainParser(PipeParser):
 
 
 class OfPostgresql:
-    """What the dialects of PostgreSQL have in common, which are loaded when a text is written in one of them."""
+    """A mark of PostgreSQL's dialects; their module is imported when a text is written in one of them."""
 
     named = True  # columns without a name are called as PostgreSQL calls them
 

@@ -326,7 +326,7 @@ def _setting(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.E
 
 
 def _schemas_in_path(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> exp.Expr:
-    """``current_schemas(implicit)``: the schemas in which names are looked up, with those that are always."""
+    """``current_schemas(implicit)``: the schemas of the search path; ``pg_catalog``, too, if ``implicit`` is true."""
     implicit = not given or not isinstance(given[0], exp.Boolean) or given[0].this
     return _literal([*([PG_CATALOG] if implicit else []), facts.constants["current_schema"]])
 

@@ -81,7 +81,10 @@ def _looked_up(zone: str, moment: int, span: int, near: int) -> list[int]:
 
 
 def _passed(starts: list[int], moved: list[int], end: int, moment: int) -> list[int]:
-    """Where what is moved gets to a moment or goes back before it; from each start on it goes on as time does."""
+    """Times at which a moved clock passes a moment, forwards or backwards.
+
+    At each of the starts the moved clock shows another time, which then goes on as time does, up to the next start.
+    """
     turns, before = list[int](), True
     for start, reached, stop in zip(starts, moved, [*starts[1:], end], strict=True):
         if (reached < moment) != before:

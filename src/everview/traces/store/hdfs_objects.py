@@ -36,7 +36,7 @@ _clients: WeakSet[Any] = WeakSet()
 
 
 def _keep_in_child() -> None:
-    """Let a child that was forked never drop its parent's clients: they would wait for threads that it has not."""
+    """Keep the parent's clients for ever in a forked child: a client that is freed waits for threads of the parent."""
     for client in _clients:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 

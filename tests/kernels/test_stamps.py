@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from everview.kernels import jit
+from everview.kernels import cached_code, jit
 
 PROGRAM = """
 import sys
@@ -26,7 +26,7 @@ print(begun)
 def test_a_module_is_made_of_what_it_imports() -> None:
     import everview.kernels.fixpoint  # noqa: F401
 
-    made_of = jit.modules_of("everview.kernels.fixpoint")
+    made_of = cached_code.modules_of("everview.kernels.fixpoint")
     assert {"everview.kernels.machine", "everview.kernels.words", "everview.kernels.rows"} <= made_of
     assert "everview.kernels.leapfrog" not in made_of
 

@@ -16,7 +16,8 @@ from pkgutil import iter_modules
 from rich.console import Console
 
 import everview.kernels
-from everview.kernels.jit import CompiledKernel, modules_of
+from everview.kernels.cached_code import modules_of
+from everview.kernels.jit import CompiledKernel
 from everview.kernels.progress import is_watched, progress
 
 

@@ -13,22 +13,18 @@ which the caller waits. An exception that a handler raises during the wait, or w
 from __future__ import annotations
 
 import os
-import re
-import sys
 from collections.abc import Callable
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property, partial
 from threading import RLock, Thread, current_thread, get_ident, main_thread
 from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 from numba import types
-from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
 
+from everview.kernels.cached_code import load_plainly, stamp
 from everview.kernels.progress import progress
 
-PACKAGE = "everview.kernels"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -115,8 +111,8 @@ class CompiledKernel:
     def _prepared(self) -> Any:
         """Numba's dispatcher for the function, before any machine code is compiled or loaded."""
         compiled: Any = numba.njit(nogil=True, cache=True, error_model="numpy")(self.__wrapped__)
-        _load_plainly(compiled, self.__name__)
-        _stamp(compiled, self.__wrapped__.__module__)
+        load_plainly(compiled, partial(progress.begin, self.__name__))
+        stamp(compiled, self.__wrapped__.__module__)
         return compiled
 
     def _load(self) -> None:
@@ -153,72 +149,6 @@ def made_of(kernel: Callable[..., Any]) -> CompiledKernel:
     """The `CompiledKernel` of a function declared with `kernel`, which the type checker takes for a plain function."""
     assert isinstance(kernel, CompiledKernel), "made by `kernel`"
     return kernel
-
-
-def _load_plainly(compiled: Any, name: str) -> None:
-    """Make a dispatcher load cached machine code without importing the compiler, and report misses to `progress`.
-
-    Before it looks into the cache, Numba imports and registers everything that it can compile: the longest part of a
-    program's start. Code from the cache does without; if there is none, the compiler imports what it needs.
-    """
-    cache = compiled._cache
-    plain = hasattr(cache, "_load_overload") and hasattr(cache, "_guard_against_spurious_io_errors")
-    whole = cache.load_overload
-
-    def load_overload(signature: Any, context: Any) -> Any:
-        if plain:
-            rtsys.initialize(context)  # the functions that machine code calls: for memory, and to make arrays of it
-            with cache._guard_against_spurious_io_errors():
-                found = cache._load_overload(signature, context)
-        else:
-            found = whole(signature, context)
-        if found is None:
-            progress.begin(name)
-        return found
-
-    cache.load_overload = load_overload
-
-
-def _stamp(compiled: Any, module: str) -> None:
-    """Make cached machine code valid only while all source files that it was compiled from are unchanged.
-
-    Numba compares only the file of the function itself, but its machine code contains helpers of other modules.
-    """
-    file: Any = getattr(compiled._cache, "_cache_file", None)
-    if module.startswith(PACKAGE) and hasattr(file, "_source_stamp"):
-        file._source_stamp = tuple(sorted(map(_file_stamp, modules_of(module))))
-
-
-@cache
-def modules_of(module: str) -> frozenset[str]:
-    """A module of kernels, and those that it imports, directly or not."""
-    found, waiting = set[str](), [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += _imports(name)
-    return frozenset(found)
-
-
-@cache
-def _imports(module: str) -> tuple[str, ...]:
-    """The modules of kernels that a module imports directly, read off its source."""
-    text = _path(module).read_text(encoding="utf-8")
-    found = [f"{PACKAGE}.{name}" for name in re.findall(rf"^from {PACKAGE}\.(\w+) import", text, re.MULTILINE)]
-    for names in re.findall(rf"^from {PACKAGE} import (\([^)]+\)|.+)$", text, re.MULTILINE):
-        found += [f"{PACKAGE}.{name.split()[0]}" for name in names.strip("()").split(",") if name.strip()]
-    return tuple(found)
-
-
-@cache
-def _file_stamp(module: str) -> tuple[str, float, int]:
-    status = _path(module).stat()
-    return module, status.st_mtime, status.st_size
-
-
-def _path(module: str) -> Path:
-    return Path(str(sys.modules[module].__file__))
 
 
 class _Loader:

@@ -13,7 +13,7 @@ from everview.kernels import levels, sieve
 from everview.kernels.threads import at_most
 from everview.operators import extending, multijoin
 from everview.oracle import evaluate
-from everview.runtimes import ahead, compiled, state
+from everview.runtimes import ahead, compiled_scope, state
 from everview.runtimes.embedded import Embedded
 from everview.traces import spine
 from everview.zset import ZSet
@@ -97,7 +97,7 @@ def _giving_up(rows: int) -> Way:
 
     @contextmanager
     def run(query: Circuit) -> Iterator[Run]:
-        with patch.object(compiled, "MOST_ROWS", rows), patch.object(multijoin, "AT_ONCE", rows):
+        with patch.object(compiled_scope, "MOST_ROWS", rows), patch.object(multijoin, "AT_ONCE", rows):
             yield Run(Embedded(incrementalize(query)))
 
     return run

@@ -12,7 +12,7 @@ import pytest
 from everview.circuit import Circuit, incrementalize, lifted
 from everview.errors import CircuitError, EndlessLoop
 from everview.oracle import evaluate
-from everview.runtimes import compiled
+from everview.runtimes import compiled_scope
 from everview.runtimes.embedded import Embedded
 from everview.zset import ZSet
 from recursion.drawn import SOURCES, drawn
@@ -146,7 +146,7 @@ def test_a_child_on_changes_is_no_query() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_rounds_that_python_runs(seed: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that has grown too much for one call gives up what it has done, and is run round by round."""
-    monkeypatch.setattr(compiled, "MOST_ROWS", rows)
+    monkeypatch.setattr(compiled_scope, "MOST_ROWS", rows)
     run = Embedded(incrementalize(drawn(random.Random(seed))))
     ticks = life(dict.fromkeys(SOURCES, pair), random.Random(seed), ticks=6, n=5, most=2)
     check(lambda: drawn(random.Random(seed)), run, ticks)

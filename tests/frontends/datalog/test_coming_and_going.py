@@ -15,7 +15,7 @@ from everview import connect
 from everview.circuit.program import Program, Task
 from everview.database import Database
 from everview.errors import EverviewError
-from everview.runtimes import compiled
+from everview.runtimes import compiled_scope
 
 DECLARED = """
 .decl edge(a: number, b: number)
@@ -163,7 +163,7 @@ def test_the_work_of_a_change_follows_the_change(monkeypatch: pytest.MonkeyPatch
         apply_at(self, task, step, *others)
 
     monkeypatch.setattr(Program, "_apply_at", counted)
-    monkeypatch.setattr(compiled, "MOST_ROWS", 0)  # so that Python runs all rounds, which counts
+    monkeypatch.setattr(compiled_scope, "MOST_ROWS", 0)  # so that Python runs all rounds, which counts
     rng = random.Random("work")
     db = connect()
     db.datalog(

@@ -112,6 +112,7 @@ class Rehearsal:
         self.context = Context(Dictionary(), program.circuit.functions)
         self.cells: dict[int, Matrix] = {}
         self._encoded: dict[Schema, Matrix] = {}
+        self._entries: set[int] = set()  # nodes of entries (group, place), of which no place may be made up
 
     def run(self, nodes: Mapping[int, bool]) -> None:
         """Run the nodes in order; a source, or a node marked True, gets made-up rows instead."""
@@ -139,10 +140,15 @@ class Rehearsal:
             cells[at] = self._drawn(operator.output)
             return
         inputs = [i for i in node.inputs if i is not None]
-        if operator.by_row and not len(cells.get(inputs[0], ())):
+        moved = len(inputs) == 1 and inputs[0] in self._entries
+        if operator.by_row and not moved and not len(cells.get(inputs[0], ())):
             cells = {**cells, inputs[0]: self._drawn(operator.inputs[0].layout)}
+        made_up = partial(self._drawn, operator.output)
+        if moved or isinstance(operator, Weigh):
+            self._entries.add(at)
+            made_up = partial(nothing, operator.output.width)
         everywhere = partial(self._everywhere, cells)
-        out = self._tried(operator, lambda: self.program.step(at, cells, self._before, everywhere, self.context))
+        out = self._tried(lambda: self.program.step(at, cells, self._before, everywhere, self.context), made_up)
         if isinstance(operator, Filter) and not len(out):
             out = cells[inputs[0]]  # as if it had kept all
         self.cells[at] = out if isinstance(operator, Weigh | Arrange) else out[:ROWS]
@@ -152,16 +158,16 @@ class Rehearsal:
         calls = [self.context.functions[name].call for name in operator.functions]
         return all(isinstance(c, Evaluate) and not c.users and not _timed(c) for c in calls)
 
-    def _tried(self, operator: Operator, step: Callable[[], Matrix]) -> Matrix:
-        """The output of an operator; made-up rows if the operator fails because of the values in its input."""
+    def _tried(self, step: Callable[[], Matrix], made_up: Callable[[], Matrix]) -> Matrix:
+        """The output of a step; made-up rows if the step fails because of the values in its input."""
         try:
             return step()
         except OF_VALUES:
-            return self._drawn(operator.output)
+            return made_up()
         except FunctionError as error:
             if not isinstance(error.__cause__, ValueError | ArithmeticError):
                 raise _refusal(error.__cause__ or error) from error
-            return self._drawn(operator.output)
+            return made_up()
         except EverviewError:
             raise
         except Exception as error:
@@ -174,9 +180,8 @@ class Rehearsal:
                 self._inside(node.circuit)
             elif isinstance(node, Apply) and isinstance(node.operator, Map | Filter) and self._ours(node.operator):
                 rows = self._drawn(node.operator.source)
-                self._tried(
-                    node.operator, lambda step=node.operator.step, rows=rows: step([rows], (), self.context).out
-                )
+                made_up = partial(self._drawn, node.operator.output)
+                self._tried(lambda step=node.operator.step, rows=rows: step([rows], (), self.context).out, made_up)
 
     def _before(self, at: int) -> Batches:
         return self.context.view(self.program.circuit.layout(at))

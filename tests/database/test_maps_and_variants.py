@@ -217,3 +217,9 @@ def test_a_path_that_ends_too_early(path: str) -> None:
     db.sql("CREATE TABLE t (v VARIANT)")
     with pytest.raises(ev.EverviewError, match=r"syntax error|write a path"):
         db.sql(f"SELECT * FROM t WHERE {path}")
+
+
+@pytest.mark.parametrize("value", [1, "a", {"a": 1}, [1]])
+def test_a_variant_of_no_bytes_is_refused(value: Any) -> None:
+    with pytest.raises(WrongType, match=r"write Variant\.of"):
+        Variant(value)

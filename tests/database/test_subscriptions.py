@@ -156,6 +156,16 @@ def test_a_replaced_view_tells_the_difference(db: Database) -> None:
     assert len(told) == 3
 
 
+def test_a_view_that_becomes_plain_ends(db: Database) -> None:
+    put(db, (1, 10))
+    told = Told()
+    db.view("all").subscribe(told, snapshot=True)
+    db.sql("CREATE OR REPLACE VIEW all AS SELECT n + 1 AS n FROM t")
+    put(db, (2, 20))
+    assert [changes for changes, _ in told] == [{(10,): 1}]
+    assert sorted(db.sql("SELECT * FROM all")) == [(11,), (21,)]
+
+
 def test_a_dropped_view_ends(db: Database) -> None:
     told = Told()
     subscription = db.view("all").subscribe(told)

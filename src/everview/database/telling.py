@@ -63,11 +63,14 @@ class Telling:
     def note_turn(self, before: Mapping[str, Batch]) -> None:
         """Note how views differ from what they held ``before`` a change of definitions. Repeating the call is harmless.
 
-        Subscriptions to a view that held rows of other columns end.
+        Subscriptions to a view that held rows of other columns end, and so do those to a view that holds nothing now:
+        `tell_of_ends` finds them.
         """
         self._dropped = True
         changes: dict[str, Batch] = {}
         for name, held in before.items():
+            if name not in self._core.run.views:
+                continue
             after = self._core.holdings.now(name)
             if not len(held):
                 changes[name] = after

@@ -53,6 +53,10 @@ class Variant:
 
     raw: bytes  # metadata, then value
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.raw, bytes):  # pyright: ignore[reportUnnecessaryIsInstance], a mistake of callers
+            raise WrongType(f"Variant({self.raw!r}) would be of bytes as Spark has them", hint="write Variant.of(value)")
+
     @staticmethod
     def of(value: Any) -> Variant:
         """The variant of a Python value: None, truth values, numbers, text, bytes, moments, lists, dicts by text."""

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 from chromium import chromium
 from everview.cli import app
 from everview.observe import TickReport
+from everview.runtimes.spark.node_work import WorkNote
+from everview.serve.mirrors import PipelineMirror
 from everview.spark import Pipeline
 from serving import Client, Events
 
@@ -92,6 +94,8 @@ def explored(p: Pipeline, spark: SparkSession, port: int) -> None:
         assert any("sum" in box["title"].lower() or "aggregate" in box["title"].lower() for box in inside), inside
         assert circuit["work"]["t:orders"] | {"rows": 5, "held": 4} == circuit["work"]["t:orders"]
         assert circuit["work"]["v:late"]["rows"] > 0
+        timed = [box["id"] for box in inside if circuit["work"][box["id"]]["ms"] > 0]
+        assert len(timed) > len(inside) / 2, circuit["work"]
         tab.evaluate("location.hash = '#/ticks'")
         tab.until("document.querySelectorAll('.tick').length >= 3")
         tab.until("document.querySelector('main').textContent.includes('driver')")
@@ -154,3 +158,25 @@ def test_what_cannot_be_served_is_named(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["serve", str(tmp_path / name), "--port", "0"])
         assert done.exit_code, done.output
         assert said in " ".join(done.output.split()), done.output
+
+
+@pytest.mark.parametrize(("shards", "place"), [(1, "driver"), (4, "driver"), (4, "cluster")])
+def test_the_time_of_nodes_is_shown(spark: SparkSession, tmp_path: Path, shards: int, place: str) -> None:
+    """Every operator that the pipeline has run is found again in the server's circuit, with steps, rows and time."""
+    with Pipeline(spark, tmp_path / "state", place=place, shards=shards) as p:
+        p.source("orders", spark.createDataFrame([(1, "Ada", 5), (2, "Bob", 7)], ORDER), key="id", changes="upsert")
+        p.source("towns", spark.createDataFrame([("Ada", "Ulm")], "customer STRING, town STRING"))
+        p.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY customer")
+        p.sql("CREATE MATERIALIZED VIEW placed AS SELECT town, total FROM totals JOIN towns USING (customer)")
+        p.sql("CREATE MATERIALIZED VIEW top AS SELECT * FROM placed ORDER BY total DESC LIMIT 1")
+        p.refresh()
+        p.refresh(orders=spark.createDataFrame([(3, "Ada", 1)], ORDER))
+        noted = WorkNote(tmp_path / "state").read()
+        mirror = PipelineMirror(tmp_path / "state")
+        assert mirror.model is not None
+        work = mirror.model.work(mirror.database, mirror.epochs(10))
+        assert len(noted) > 5
+        assert len(work.seconds) == len(noted)
+        assert sum(work.seconds.values()) == pytest.approx(sum(spent.seconds for spent in noted.values()))
+        assert sum(work.seconds.values()) > 0
+        mirror.database.close()

@@ -7,24 +7,28 @@ Python, ends at its own rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from everview.circuit.nodes import Apply
+from everview.circuit.program import Program, Spent
 from everview.database import Database, connect
+from everview.database.catalog import Assembled
 from everview.database.snapshots import core_of
 from everview.errors import EverviewError
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
 from everview.plan.timed import is_companion
-from everview.runtimes.spark.stored import ZONE, StoredDefinition, definitions
+from everview.runtimes.embedded.prepare import prepared
+from everview.runtimes.spark.stored import KEYS, ZONE, StoredDefinition, definitions, shards
+from everview.runtimes.tables import Table
 from everview.scalars.session_zone import UTC
 from everview.serve.explorer.work import CircuitWork
 from everview.types import Schema
 from everview.types.names import quoted
 
 if TYPE_CHECKING:
-    from everview.circuit.program import Program
     from everview.database.catalog import Catalog
     from everview.database.definitions import ViewDefinition
     from everview.runtimes.embedded.history import StateReader
@@ -50,8 +54,14 @@ def shown_as_kept(database: Database, name: str, schema: Schema) -> None:
 class PipelineModel:
     """The definitions of a pipeline at an epoch."""
 
-    def __init__(self, state: StateReader, views: Mapping[str, Schema]) -> None:
-        """Read the definitions of a state, for the views that the state keeps: ``views``, by name."""
+    def __init__(
+        self, state: StateReader, views: Mapping[str, Schema], noted: Callable[[], Mapping[str, Spent]]
+    ) -> None:
+        """Read the definitions of a state, for the views that the state keeps: ``views``, by name.
+
+        ``noted`` gives the work of nodes by fingerprint, as the pipeline has noted it.
+        """
+        self._noted = noted
         meta = state.manifest.meta
         self._database = connect(timezone=meta.get(ZONE, UTC))
         core_of(self._database).sealed = True  # a text of the state reaches no file
@@ -60,6 +70,8 @@ class PipelineModel:
             if not is_companion(name) and name not in views:
                 self._database.create_table(plain_name(name), Schema.parse(schema))
         self._define(definitions(state), views)
+        self.program = self._as_on_spark(state)
+        self._names = {name: node for node, name in self.program.circuit.fingerprints().items()}
 
     def _define(self, written: Iterable[StoredDefinition], views: Mapping[str, Schema]) -> None:
         for each in written:
@@ -71,10 +83,14 @@ class PipelineModel:
             if plain_name(name) not in self.catalog.relations:
                 shown_as_kept(self._database, name, schema)
 
-    @property
-    def program(self) -> Program:
-        """The program of its circuit."""
-        return core_of(self._database).run.program
+    def _as_on_spark(self, state: StateReader) -> Program:
+        """The program that the pipeline runs, with its shards and the exchanges between them."""
+        meta = state.manifest.meta
+        keys, known = meta.get(KEYS, {}), self.catalog.tables
+        kept = {plain_name(name): Table(tuple(keys.get(name, ()))) for name in meta.get("tables", {})}
+        tables = {name: Table() for name in known} | {name: table for name, table in kept.items() if name in known}
+        circuit = Assembled.of(self.catalog).circuit
+        return prepared(circuit, tables, shards(state), as_is=False, stored=False)
 
     @property
     def catalog(self) -> Catalog:
@@ -112,9 +128,13 @@ class PipelineModel:
         return "" if missing is None else f"the rows behind it are not known: {missing} is not kept, as with keep=True"
 
     def work(self, mirror: Database, epochs: Iterable[EpochSeen]) -> CircuitWork:
-        """The rows that came into sources and out of views in some epochs, and the rows that are held."""
+        """The work of nodes as the pipeline has noted it, and the rows that are held.
+
+        The rows of sources and views are those of the epochs, whatever the circuit was then.
+        """
         circuit, run = self.program.circuit, core_of(mirror).run
         rows, steps, held = dict[str, int](), dict[str, int](), dict[str, int]()
+        seconds = dict[str, float]()
 
         def count(node: int, said: int) -> None:
             rows[f"n{node}"] = rows.get(f"n{node}", 0) + said
@@ -127,12 +147,19 @@ class PipelineModel:
             for name, said in epoch.rows_out.items():
                 if (sink := circuit.sinks.get(plain_name(name))) is not None:
                     count(sink, said)
+        for name, spent in self._noted().items():
+            node = self._names.get(name)
+            if node is not None and isinstance(circuit[node], Apply):
+                at = f"n{node}"
+                seconds[at] = spent.seconds
+                rows.setdefault(at, spent.rows)
+                steps.setdefault(at, spent.steps)
         for name in [*circuit.tables, *circuit.sinks]:
             own = self.program.table(name) if name in circuit.tables else self.program.contents(name)
             trace = _trace_of(run.program, name)
             if own is not None and trace is not None:
                 held[f"n{own}"] = sum(len(each.before) for each in run.state.of(trace, ()))
-        return CircuitWork(run.epoch, self.program, None, rows, steps, {}, held)
+        return CircuitWork(run.epoch, self.program, None, rows, steps, seconds, held)
 
 
 def _trace_of(program: Program, relation: str) -> int | None:

@@ -33,6 +33,7 @@ SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 Relations = Literal["views", "tables"]
 AT_ONCE = 64  # epochs; each has a file open
 DEFINITIONS = "definitions"  # under which a state says how its views were written
+KEYS = "keys"  # under which a state says the keys of its sources
 ZONE = "timezone"  # under which a state says which time zone its views were made in, unless that is UTC
 
 

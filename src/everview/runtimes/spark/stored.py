@@ -135,11 +135,19 @@ def _relations(state: State, what: Relations) -> dict[str, StoredRelation]:
 
 
 class StoredDefinition(NamedTuple):
-    """A view as it was written in SQL, or its name alone if it was not."""
+    """A view as it was written; without a text, the dialect says why there is none that says all."""
 
     name: str
     text: str = ""
     dialect: str = "spark"
+
+
+# Views without a text, by what takes the place of a dialect.
+BY_FRAME = "by a DataFrame"
+BY_EPOCHS = "by rules that read the epoch before"
+WITH_VALUES = "with parameters"
+ON_CLOSE = "to be told when windows close"
+RENAMED = "under another name"
 
 
 def definitions(state: State) -> list[StoredDefinition]:

@@ -24,6 +24,7 @@ from everview.errors import StoreError
 from everview.plan.timed import is_companion
 from everview.runtimes.embedded.history import StateReader, attached, has_state
 from everview.runtimes.spark.epoch_notes import EpochNotes
+from everview.runtimes.spark.node_work import WorkNote
 from everview.runtimes.spark.stored import (
     StoredDefinition,
     StoredRelation,
@@ -56,7 +57,7 @@ class PipelineMirror:
 
     def __init__(self, path: Path) -> None:
         """Show the last epoch of a state directory; `follow` moves on to later ones."""
-        self._path, self._notes = path, EpochNotes(path)
+        self._path, self._notes, self._work = path, EpochNotes(path), WorkNote(path)
         self._state: StateReader | None = None  # the epoch that is shown; its slices are not vacuumed meanwhile
         self._known: dict[str, Kind] = {}
         self._written: list[StoredDefinition] = []
@@ -155,7 +156,7 @@ class PipelineMirror:
             return
         self._keep_plainly(database)
         views = {name: schema for name, (what, schema) in self._known.items() if what == "views"}
-        self.model, self._written = PipelineModel(state, views), written
+        self.model, self._written = PipelineModel(state, views, self._work.read), written
         core = core_of(database)
         self._plain = core.catalog
         core.definitions.catalog = self.model.explaining(core.catalog)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
 from everview.errors import DatalogError, EdnError, PipelineError
+from everview.frontends.dialects import EDN
 from everview.frontends.edn.arguments import as_arguments
 from everview.frontends.edn.plans import in_one_dialect
 from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
+from everview.runtimes.spark.stored import WITH_VALUES
 from everview.spark.change import PlannedChange
 from everview.spark.claims import require_apart
 from everview.spark.dataframes import standing_frame
@@ -199,7 +201,9 @@ class PipelineDefining(PipelineParts):
         """
         with self._defining(), within_depth(EdnError):
             text = in_one_dialect(text, dialect)
-            self._queries.define([edn_plan(name, text, as_arguments(args), self._queries.readable(self._sources.keys))])
+            given = as_arguments(args)
+            plan = edn_plan(name, text, given, self._queries.readable(self._sources.keys))
+            self._queries.define([plan], ("", WITH_VALUES) if given else (text, EDN))
 
     def query(self, relation: str, alias: str | None = None) -> Query:
         """A query of a source or a view, to be built step by step; ``materialize(name)`` makes views of it.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from everview.codes.rows import to_rows
 from everview.errors import PipelineError
-from everview.frontends.fluent import Home, PreparedQuery, Query, QueryPart, named_plans, trees
+from everview.frontends.dialects import FLUENT
+from everview.frontends.fluent import Home, PreparedQuery, Query, QueryPart, named_plans, to_text, trees
 from everview.plan.catalog import Tables
 from everview.zset.shown import shown
 
@@ -61,7 +62,9 @@ class AtSparkPipeline(Home):
         part = query.parts(name)
         views = named_plans(part, name)
         with self._defining():
-            self._queries.define(views)
+            text = to_text(query.said)
+            for view in views:
+                self._queries.define([view], (text if view.name == name else f"{name}\n{text}", FLUENT))
             self._queries.fluent[name] = part
         return tuple(view.name for view in views)
 

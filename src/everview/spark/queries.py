@@ -26,7 +26,7 @@ from everview.plan.nodes import Asof, Recursive, Scan
 from everview.plan.plain_groups import plain_groups
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
-from everview.runtimes.spark.stored import StoredDefinition
+from everview.runtimes.spark.stored import BY_EPOCHS, BY_FRAME, ON_CLOSE, RENAMED, WITH_VALUES, StoredDefinition
 from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
 from everview.scalars.expressions import walk as parts
 from everview.scalars.functions.user import registered
@@ -51,6 +51,7 @@ class WrittenView:
     stream: Stream | None
     statement: CreateView | None = None  # as it was written, if that was SQL
     frame: DataFrame | None = None  # of which it was read, if that was a DataFrame
+    source: tuple[str, str] | None = None  # text and dialect, if it was written in another language than SQL
     arbitrary: bool = False  # whether Spark may answer with other rows that are as good
     recomputed: RecomputedView | None = None  # how Spark computes it after every epoch, if it does
 
@@ -94,11 +95,11 @@ class Queries:
     def __contains__(self, name: str) -> bool:
         return name in self._views
 
-    def define(self, views: Sequence[NamedPlan], texts: Mapping[str, str | None] | None = None) -> None:
-        """Add the views of a front end; ``texts`` has the queries of those that Spark's SQL can express."""
+    def define(self, views: Sequence[NamedPlan], source: tuple[str, str] | None = None) -> None:
+        """Add the views of a front end; ``source`` is the text that defines them, with its dialect."""
         self.check(views)
         for view in views:
-            self.add(view, (texts or {}).get(view.name))
+            self.add(view, source=source)
 
     def define_sql(self, text: str, dialect: str, params: Any = None) -> tuple[str, ...]:
         """Add, replace or drop the views of a text, and return the names of those that are gone.
@@ -146,13 +147,22 @@ class Queries:
 
     @property
     def written(self) -> Iterator[StoredDefinition]:
-        """The views as they were written in SQL; by name alone where there is no text that says all."""
+        """The views as they were written; without a text where none says all."""
         for name, view in self._views.items():
-            statement = view.statement
-            if statement is None or statement.parameters or statement.on_close:
-                yield StoredDefinition(name)
-            else:
-                yield StoredDefinition(name, statement.text, statement.dialect)
+            yield StoredDefinition(name, *self._said(name, view))
+
+    def _said(self, name: str, view: WrittenView) -> tuple[str, str]:
+        """The text of a view and its dialect; or no text and the reason."""
+        statement = view.statement
+        if statement is not None and statement.parameters:
+            return "", WITH_VALUES
+        if statement is not None:
+            return ("", ON_CLOSE) if statement.on_close else (statement.text, statement.dialect)
+        if view.frame is not None:
+            return "", BY_FRAME
+        if self.timed(name):
+            return "", BY_EPOCHS
+        return view.source or ("", RENAMED)
 
     @property
     def recomputed_views(self) -> list[RecomputedView]:
@@ -227,7 +237,7 @@ class Queries:
         if view is not None:
             again = None if view.recomputed is None else replace(view.recomputed, name=new)
             named = replace(view.named, name=new)
-            self._views[new] = replace(view, named=named, statement=None, recomputed=again)
+            self._views[new] = replace(view, named=named, statement=None, source=None, recomputed=again)
             if view.stream is not None:
                 self._streams[new] = view.stream
 
@@ -326,12 +336,18 @@ class Queries:
         if name in self._circuit.sinks or name in self._views or name in self._circuit.sources:
             raise PipelineError(f"there is a view or source {name} already", hint="give it another name")
 
-    def add(self, view: NamedPlan, text: str | None = None, statement: CreateView | None = None) -> None:
+    def add(
+        self,
+        view: NamedPlan,
+        text: str | None = None,
+        statement: CreateView | None = None,
+        source: tuple[str, str] | None = None,
+    ) -> None:
         """Add a view that was checked; ``text`` is its query in Spark's SQL, if it has one.
 
-        ``statement`` is how it was written.
+        ``statement`` is how it was written in SQL, ``source`` the text and the dialect of another language.
         """
-        self._add(WrittenView(view, text, None, statement))
+        self._add(WrittenView(view, text, None, statement, source=source))
 
     def _add(self, written: WrittenView) -> None:
         view = written.named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from everview.errors import DatalogError, PipelineError
-from everview.frontends.dialects import POMORA, program_of
+from everview.frontends.dialects import POMORA, program_of, whole_text
 from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.induction import (
     before_name,
@@ -29,7 +29,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
     from everview.frontends.rules.compile import compile_program
 
     if dialect == POMORA:
-        queries.define(pomora_plans(text, queries.readable()))
+        queries.define(pomora_plans(text, queries.readable()), (text, POMORA))
         return
     program, known = program_of(text, dialect), queries.readable()
     for head in program.heads:
@@ -49,7 +49,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
     queries.check(heads)
     again = {name: queries.delayed(name, schema) for name, schema in carried.items()}
     for head in heads:
-        queries.add(head)
+        queries.add(head, source=(whole_text(text, dialect), dialect))
     for head in inductive(program):
         again[before_name(head)](next_name(head))
 

@@ -25,6 +25,7 @@ from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.loops import Cells, Left
 from everview.runtimes.pending import At
 from everview.runtimes.spark import rounds
+from everview.runtimes.spark.node_work import take_work
 from everview.runtimes.spark.passing import (
     Passer,
     Received,
@@ -139,7 +140,7 @@ class Cluster:
             if frame is None and not extra:
                 return
             sent = self._frame(extra) if frame is None else frame.union(self._frame(extra)) if extra else frame
-            returned = self._note(chain(sent, job))
+            returned = self._note(chain(sent, job), work=self.program)
         self._put(self.program, returned, cells)
 
     def start(self, job: Job) -> None:
@@ -265,8 +266,11 @@ class Cluster:
     def _frame(self, rows: Iterable[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(rows)), ARROW))
 
-    def _note(self, frame: DataFrame, ran: list[Ran] | None = None) -> ReturnedParts:
-        """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage."""
+    def _note(self, frame: DataFrame, ran: list[Ran] | None = None, work: Program | None = None) -> ReturnedParts:
+        """Run a job and sort the rows that its tasks return; of users' mistakes, raise that of the earliest stage.
+
+        What the nodes of tasks have done counts as ``work`` of this program.
+        """
         self.jobs += 1
         returned: ReturnedParts = {RowKind.LEFT: {}, RowKind.HELD: {}, RowKind.WOKEN: {}}
         failures: list[Row] = []
@@ -283,6 +287,9 @@ class Cluster:
                     self._append(row, ran)
                 case RowKind.NEW | RowKind.PASSED:
                     values.append(row)
+                case RowKind.WORK:
+                    if work is not None:
+                        take_work(work, row)
                 case RowKind.COUNT:
                     self.counts[row.node] += row.columns
                 case RowKind.BAD:

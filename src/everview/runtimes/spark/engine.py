@@ -49,11 +49,12 @@ from everview.runtimes.spark.evolving import (
     nothing_fed,
 )
 from everview.runtimes.spark.hydrating import MANY_ROWS, hydration_job
+from everview.runtimes.spark.node_work import WorkNote, take_times
 from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
 from everview.runtimes.spark.slice_sizes import SliceSizes
-from everview.runtimes.spark.stored import DEFINITIONS, ZONE, StoredDefinition
+from everview.runtimes.spark.stored import DEFINITIONS, KEYS, ZONE, StoredDefinition
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
 from everview.runtimes.spark.sweeping import Sweep, referring, writing
 from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
@@ -136,6 +137,8 @@ class Engine(Closing):
         if zone != UTC:
             self.durable.also_say({ZONE: zone})
         self._definitions: list[list[str]] = []  # as the state says them
+        self._keys: dict[str, list[str]] = {}
+        self._work = WorkNote(self.store.address)
         self.path = self.store.address
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
@@ -150,6 +153,10 @@ class Engine(Closing):
         if said != self._definitions:
             self._definitions = said
             self.durable.also_say({DEFINITIONS: said})
+        keys = {name: list(table.key) for name, table in self.run.tables.items() if table.key}
+        if keys != self._keys:
+            self._keys = keys
+            self.durable.also_say({KEYS: keys})
 
     @staticmethod
     def exists(path: str) -> bool:
@@ -304,6 +311,7 @@ class Engine(Closing):
         start = perf_counter()
         run, program = self.run, self.program
         run.make_room()
+        take_times(run.state, run.epoch)
         views = read_from_state(program)
         with disk_told("the driver"), run.begin() as mark:
             cells = begin(mark)
@@ -331,6 +339,7 @@ class Engine(Closing):
         self._take_in(committed)
         run.entries.also = ()  # the store lists them now
         self.store.let_go(MADE)
+        self._work.write(run.epoch, run.state)
         done = perf_counter()
         names = {node: name for name, node in program.circuit.sources.items()}
         arrived = {names[node]: rows for node, rows in cluster.counts.items()}

@@ -25,6 +25,7 @@ from everview.operators.operator import Context, Moment
 from everview.runtimes.embedded.hydrate import Integral
 from everview.runtimes.spark.disk import LASTING, refused
 from everview.runtimes.spark.leaving import LeavingStage, exchange_of
+from everview.runtimes.spark.node_work import TaskWork
 from everview.runtimes.spark.passing import Passer, Received, Shared
 from everview.runtimes.spark.values import Gathering, TaskDictionary, ValuePassing, attempt, reads_values
 from everview.runtimes.spark.wire import (
@@ -197,7 +198,7 @@ def _run(job: Job, number: int, given: StageInput, attempt: str) -> Iterator[Row
         SegmentWriter(job.path, job.epoch + 1, attempt) as writer,
         Passer(job.path, job.epoch + 1, attempt) as passer,
     ):
-        work = _Work(job, number, writer, passer, given)
+        work, spent = _Work(job, number, writer, passer, given), TaskWork(job.program)
         try:
             for shard in sorted(given.arrived):
                 yield from work.shard(shard, given.arrived.pop(shard))
@@ -205,6 +206,7 @@ def _run(job: Job, number: int, given: StageInput, attempt: str) -> Iterator[Row
             yield from passer.finish()
             later = reads_values(job.program, number + 1, job.last)
             yield from work.values.rows(job.passing, attempt, job.partitions, later=later)
+            yield spent.row()
         finally:
             work.values.close()
 

@@ -33,6 +33,7 @@ SMALL = 4096  # rows; smaller slices are sorted together, larger ones are merged
 Relations = Literal["views", "tables"]
 AT_ONCE = 64  # epochs; each has a file open
 DEFINITIONS = "definitions"  # under which a state says how its views were written
+KEYS = "keys"  # under which a state says the keys of its sources
 ZONE = "timezone"  # under which a state says which time zone its views were made in, unless that is UTC
 
 
@@ -134,11 +135,19 @@ def _relations(state: State, what: Relations) -> dict[str, StoredRelation]:
 
 
 class StoredDefinition(NamedTuple):
-    """A view as it was written in SQL, or its name alone if it was not."""
+    """A view as it was written; without a text, the dialect says why there is none that says all."""
 
     name: str
     text: str = ""
     dialect: str = "spark"
+
+
+# Views without a text, by what takes the place of a dialect.
+BY_FRAME = "by a DataFrame"
+BY_EPOCHS = "by rules that read the epoch before"
+WITH_VALUES = "with parameters"
+ON_CLOSE = "to be told when windows close"
+RENAMED = "under another name"
 
 
 def definitions(state: State) -> list[StoredDefinition]:

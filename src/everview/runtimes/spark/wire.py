@@ -46,6 +46,7 @@ class RowKind(IntEnum):
     ERROR = 6  # a user's mistake, found by a task; its node is the number of the stage
     HELD = 7  # output rows of a node that belong to a later time of a recursion
     WOKEN = 8  # groups that a node must look at again at a later time
+    WORK = 11  # steps, rows and seconds of the nodes of a stage, as JSON
     COUNT = 9  # how many rows (in place of columns) have arrived for a source
     SHARED = 12  # a reference to a shard's rows of a stream that every task needs
     PASSED = 13  # a reference to dictionary entries that a stage has added, those of one division of codes

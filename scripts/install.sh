@@ -25,7 +25,7 @@ get_uv() { # at its pin, by pip; what is installed already is left as it is
     "$python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r "$venv/uv.txt"
 }
 
-get_uv
+get_uv || true # without it, pip installs the rest
 if [ "${2:-}" = compiler ]; then
     chosen "numba|llvmlite|numpy|rich|markdown-it-py|mdurl|pygments" >"$venv/compiler.txt"
     install "$python" --require-hashes --no-deps -r "$venv/compiler.txt"

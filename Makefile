@@ -22,8 +22,8 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# What does not need each other is done at the same time: above all, kernels are compiled on one core while pip, which
-# uses only one, installs the rest.
+# What does not need each other is done at the same time: above all, kernels are compiled on one core while the
+# other one installs the rest.
 setup: $(BIN)/pip java  ## make .venv from the lock, compile the kernels, see to Java, PostgreSQL, MariaDB, Chromium, Kafka, HDFS, Delta Lake, Iceberg and dbt
 	@$(MAKE) --no-print-directory --jobs $(COMPILED) $(INSTALLED) $(CLASSES) postgres mariadb chromium connectors dbt
 
@@ -89,23 +89,23 @@ chromium:
 connectors: $(INSTALLED) java
 	@scripts/connectors.sh
 
-dbt: | $(BIN)/pip
+dbt: | $(COMPILER)
 	@scripts/dbt.sh
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Everview needs Python 3.11 or newer: make PYTHON=...")'
 	$(PYTHON) -m venv --clear .venv
 
-$(COMPILER): requirements.lock scripts/install.sh | $(BIN)/pip
+$(COMPILER): requirements.lock scripts/install.sh scripts/packages.sh | $(BIN)/pip
 	@scripts/install.sh .venv compiler
 	@touch $@
 
-$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh $(COMPILER) | $(BIN)/pip
+$(INSTALLED): requirements.lock pyproject.toml scripts/install.sh scripts/packages.sh $(COMPILER) | $(BIN)/pip
 	@echo "Installing what the lock pins, some 130 packages."
 	scripts/install.sh .venv
 	@touch $@ $(RUNNABLE)
 
-$(RUNNABLE): requirements.lock pyproject.toml scripts/install.sh scripts/demo_packages.txt | $(BIN)/pip
+$(RUNNABLE): requirements.lock pyproject.toml scripts/install.sh scripts/packages.sh scripts/demo_packages.txt | $(BIN)/pip
 	@echo "Installing what the demo needs; most of it is Spark, of 450 MB."
 	scripts/install.sh .venv demo
 	@touch $@

@@ -5,6 +5,8 @@
 # already is not fetched again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/packages.sh
+. scripts/packages.sh
 
 lock=scripts/connectors.lock # sha256, use, organisation, name, version
 home=${EVERVIEW_CONNECTORS:-.connectors}
@@ -37,8 +39,8 @@ fetch() { # the jars of one use, and nothing that they ask for: the lock has tha
 other_spark() { # beside the pinned one, which stays in .venv; installed whole or not at all
     echo "$spark --hash=sha256:$spark_hash" >"$home/spark.txt"
     rm -rf "$home/spark.writing"
-    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-compile \
-        --require-hashes --target "$home/spark.writing" -r "$home/spark.txt"
+    install "$python" --no-deps --no-build-isolation --require-hashes \
+        --config-settings=--build-option=--compression=stored --target "$home/spark.writing" -r "$home/spark.txt"
     mv "$home/spark.writing" "$home/$spark"
 }
 

@@ -3,6 +3,8 @@
 # scripts/dbt.lock anew from scripts/dbt.in.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/packages.sh
+. scripts/packages.sh
 
 lock=scripts/dbt.lock
 home=${EVERVIEW_CONNECTORS:-.connectors}/dbt
@@ -16,6 +18,5 @@ cmp --silent "$lock" "$home/installed.lock" && exit
 echo "Installing dbt: about a minute, once."
 rm -rf "$home"
 .venv/bin/python -m venv --without-pip "$home"
-.venv/bin/python -m pip --python "$home" install --quiet --disable-pip-version-check --no-compile --no-deps \
-    --require-hashes --only-binary :all: -r "$lock"
+install "$home/bin/python" --no-deps --require-hashes --only-binary :all: -r "$lock"
 cp "$lock" "$home/installed.lock" # last: what is there is whole

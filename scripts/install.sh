@@ -8,8 +8,11 @@
 # into a wheel only to be unpacked at once, and Python's byte code is made of what is imported, when it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/packages.sh
+. scripts/packages.sh
 
 venv=$1
+python="$venv/bin/python"
 lock=requirements.lock
 build_tools="$venv/build-tools.txt"
 
@@ -17,10 +20,16 @@ chosen() { # the pins of the packages whose names match, with their hashes
     awk -v names="^($1)==" '/^[a-z]/ { wanted = $0 ~ names } wanted' "$lock"
 }
 
-pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile)
+get_uv() { # at its pin, by pip; what is installed already is left as it is
+    chosen uv >"$venv/uv.txt"
+    "$python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps -r "$venv/uv.txt"
+}
+
+get_uv || true # without it, pip installs the rest
 if [ "${2:-}" = compiler ]; then
     chosen "numba|llvmlite|numpy|rich|markdown-it-py|mdurl|pygments" >"$venv/compiler.txt"
-    exec "${pip[@]}" --require-hashes --no-deps -r "$venv/compiler.txt"
+    install "$python" --require-hashes --no-deps -r "$venv/compiler.txt"
+    exit
 fi
 chosen "setuptools|wheel|hatchling|editables|packaging|pathspec|pluggy|trove-classifiers" >"$build_tools"
 if [ "${2:-}" = demo ]; then
@@ -30,7 +39,6 @@ else
     pins=$lock
 fi
 
-stored=(--use-pep517 --config-settings=--build-option=--compression=stored)
-"${pip[@]}" --require-hashes --no-deps -r "$build_tools"
-"${pip[@]}" --require-hashes --no-build-isolation "${stored[@]}" -r "$pins"
-"${pip[@]}" --no-deps --no-build-isolation -e .
+install "$python" --require-hashes --no-deps -r "$build_tools"
+install "$python" --require-hashes --no-build-isolation --config-settings=--build-option=--compression=stored -r "$pins"
+install "$python" --no-deps --no-build-isolation -e .

@@ -202,11 +202,16 @@ class KernelHelper:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """The compiled function."""
-        return numba.njit(nogil=True, inline="never", error_model="numpy")(self.__wrapped__)
+        """The function that kernels are compiled with, without the code by which Python or C would call it."""
+        without: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return numba.njit(nogil=True, inline="never", error_model="numpy", **without)(self.__wrapped__)
+
+    @cached_property
+    def _callable(self) -> Any:
+        return numba.njit(nogil=True, error_model="numpy")(self.__wrapped__)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.dispatcher(*arguments)
+        return self._callable(*arguments)
 
 
 class PastedHelper(KernelHelper):

@@ -30,6 +30,7 @@ TRIALS = {
     "random_sql": 4,
     "random_frames": 2,
     "properties": 2,
+    "sessions": 2,
 }
 LATE = 300  # seconds after its time in which a trial must come to its end
 

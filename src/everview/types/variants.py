@@ -55,7 +55,9 @@ class Variant:
 
     def __post_init__(self) -> None:
         if not isinstance(self.raw, bytes):  # pyright: ignore[reportUnnecessaryIsInstance], a mistake of callers
-            raise WrongType(f"Variant({self.raw!r}) would be of bytes as Spark has them", hint="write Variant.of(value)")
+            raise WrongType(
+                f"Variant({self.raw!r}) would be of bytes as Spark has them", hint="write Variant.of(value)"
+            )
 
     @staticmethod
     def of(value: Any) -> Variant:

@@ -113,5 +113,5 @@ def new_registers(count: int) -> Matrix:
 
 
 def _addresses(ledgers: Sequence[Words]) -> Words:
-    """The addresses of ledgers; of one that is never read, if there are none."""
-    return np.array([ledger.ctypes.data for ledger in ledgers] or [0], np.int64)
+    """The addresses of ledgers."""
+    return np.array([ledger.ctypes.data for ledger in ledgers], np.int64)

@@ -297,3 +297,28 @@ def test_turns_are_where_the_condition_changes(zone: str, second: int, days: int
     moment = dt.datetime.fromtimestamp(second, dt.UTC)
     found = call("turns_in_zone", Column(0, "m", TIMESTAMP), literal(days * 86_400_000_000, DAY_TIME), literal(zone))
     agrees(found, [TIMESTAMP], [[moment, None]])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, window(ts, '1 day').start AS s, window(ts, '1 day').end AS e FROM t",
+        "SELECT id, window(ts, '24 hours').start AS s, window(ts, '24 hours').end AS e FROM t",
+        "SELECT id, window_start, window_end FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 1 DAY)",
+        "SELECT id, window_start, window_end FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 12 HOURS, INTERVAL 2 DAYS)",
+        "SELECT id, window_start, window_end FROM SESSION(TABLE t PARTITION BY id, DESCRIPTOR(ts), INTERVAL 1 DAY)",
+    ],
+)
+def test_windows_are_of_elapsed_time_also_where_the_clock_is_set(query: str) -> None:
+    db = ev.connect(timezone="Europe/Berlin")
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP)")
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    moments = [dt.datetime(2026, 3, 29, hour, 30) for hour in (0, 1, 22, 23)]
+    moments += [dt.datetime(2026, 10, 25, hour, 30) for hour in (0, 1, 22, 23)]
+    with db.transaction() as tx:
+        tx.insert("t", list(enumerate(moments)))
+    rows = db.view("v").rows()
+    lengths = {end - start for _, start, end in rows}
+    assert lengths in ({dt.timedelta(1)}, {dt.timedelta(2)})
+    assert all(start <= moments[number] < end for number, start, end in rows)
+    db.verify()

@@ -27,7 +27,7 @@ from everview.operators.window import SESSIONS
 from everview.plan.node import Plan
 from everview.plan.nodes import Explode, Filter, Project, Window
 from everview.plan.typing import call, cast, literal
-from everview.scalars.expressions import Column, Expression, Literal, WindowCall
+from everview.scalars.expressions import Call, Column, Expression, Literal, WindowCall
 from everview.scalars.kinds import DAY, DAY_TIME
 from everview.types import BIGINT, DATE, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -66,7 +66,7 @@ class WindowedRows:
 def tumbling(plan: Plan, moment: Expression, size: int, offset: int) -> WindowedRows:
     """Rows in windows that lie side by side; a row whose moment is NULL is in none."""
     start = _began(moment, size, offset)
-    return WindowedRows(_known(plan, moment), start, call("add", start, _span(size)))
+    return WindowedRows(_known(plan, moment), start, _later(start, size))
 
 
 def hopping(plan: Plan, moment: Expression, size: int, slide: int, offset: int) -> WindowedRows:
@@ -74,10 +74,10 @@ def hopping(plan: Plan, moment: Expression, size: int, slide: int, offset: int) 
     if size == slide:
         return tumbling(plan, moment, size, offset)
     last = _began(moment, slide, offset)
-    first = call("subtract", last, _span(slide * (-(-size // slide) - 1)))
+    first = _later(last, -slide * (-(-size // slide) - 1))
     rows = Explode(_known(plan, moment), call("sequence", first, last, _span(slide)), "window_start")
     start = rows.columns[-1]
-    end = call("add", start, _span(size))
+    end = _later(start, size)
     within = Filter(rows, call("less", moment, end)) if size % slide else rows
     return WindowedRows(within, start, end)
 
@@ -91,7 +91,7 @@ def sessions(plan: Plan, moment: Expression, gap: int, keys: Sequence[Expression
         WindowCall(edge, (at, _span(gap)), tuple(keys), ((at, "asc"),), None, TIMESTAMP, True) for edge in SESSIONS
     )
     whole = Window(timed, tuple(calls), ("session start", "last moment"))
-    return WindowedRows(whole, whole.columns[width + 1], call("add", whole.columns[width + 2], _span(gap)))
+    return WindowedRows(whole, whole.columns[width + 1], _later(whole.columns[width + 2], gap))
 
 
 def _known(plan: Plan, moment: Expression) -> Plan:
@@ -100,6 +100,12 @@ def _known(plan: Plan, moment: Expression) -> Plan:
 
 def _span(micros: int) -> Literal:
     return literal(micros, DAY_TIME)
+
+
+def _later(moment: Expression, micros: int) -> Expression:
+    """A moment so much elapsed time on: windows of a day have 24 hours, also where a zone's clock is set."""
+    how = "subtract_time_to" if micros < 0 else "add_time_to"
+    return Call(how, (moment, _span(abs(micros))), TIMESTAMP, moment.nullable)
 
 
 def _began(moment: Expression, size: int, offset: int) -> Expression:

@@ -21,6 +21,7 @@ COLUMNS = "k BIGINT, ts TIMESTAMP, v BIGINT"
 
 NEAR = "t.k = u.k AND t.ts BETWEEN u.ts - INTERVAL 5 MINUTES AND u.ts + INTERVAL 10 MINUTES"
 TUMBLING = "TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES)"
+NEARER = "t.k = u.k AND t.ts BETWEEN u.ts - INTERVAL 5 MINUTES AND u.ts + INTERVAL 4 MINUTES"
 VIEWS = {
     "tumbling": f"SELECT window_start, k, sum(v) AS s, min(v) AS m, count(DISTINCT v) AS d FROM {TUMBLING} "
     "GROUP BY window_start, k",
@@ -28,6 +29,7 @@ VIEWS = {
     "FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 5 MINUTES, INTERVAL 20 MINUTES) GROUP BY k, window_start",
     "windows": "SELECT window.start AS s, k, sum(v) AS n FROM t GROUP BY window(ts, '10 minutes'), k HAVING sum(v) > 1",
     "within": f"SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON {NEAR}",
+    "nearer": f"SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON {NEARER}",
     "paired": f"SELECT t.k, t.ts, t.v, u.v AS w, u.ts AS at FROM t FULL JOIN u ON {NEAR}",
     "absent": f"SELECT * FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE {NEAR})",
     "same": "SELECT a.k, a.v, b.v AS w FROM t a JOIN u b ON a.ts = b.ts",
@@ -322,6 +324,18 @@ def test_a_view_that_comes_later_has_what_came_before(tmp_path: Path) -> None:
     minute_by_minute(db, range(44, 50))
     db.vacuum()
     for view in ("pairs", "by_v", "least", "again", "visits"):
+        assert max(held(db, view)["bounded"]) <= 30
+    assert db.verify()
+
+
+@pytest.mark.parametrize("views", [["within", "nearer"], ["nearer", "within"]])
+def test_joins_of_different_distances_share_a_bounded_trace(views: list[str]) -> None:
+    db = opened(watermarks=True, views=views[:1])
+    minute_by_minute(db, range(30))
+    db.sql(f"CREATE MATERIALIZED VIEW {views[1]} AS {VIEWS[views[1]]}")
+    minute_by_minute(db, range(30, 60))
+    for view in views:
+        assert "unbounded" not in held(db, view)
         assert max(held(db, view)["bounded"]) <= 30
     assert db.verify()
 

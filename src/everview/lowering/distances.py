@@ -45,13 +45,16 @@ class NotBefore(NamedTuple):
     earlier: int
 
 
+Spans = Mapping[tuple[int, int, int], int]  # by side, field and the other side's field: how much earlier it may be
+_Picks = Sequence[tuple[int, int]]  # of each field of a stream above a join: the side, and the field there
+
+
 def distances(circuit: Circuit) -> dict[int, tuple[Distance, ...]]:
     """The distances that hold for the rows of each filter above a join."""
     readers = _readers(circuit)
     found: dict[int, tuple[Distance, ...]] = {}
-    for node_id, node in enumerate(circuit):
-        if isinstance(node, Apply) and isinstance(node.operator, JoinIncremental):
-            found.update(_above(circuit, node_id, node.operator, readers))
+    for node_id, operator in _joins(circuit):
+        found.update(_above(circuit, node_id, (node_id, operator.picks), {}, readers))
     return found
 
 
@@ -59,11 +62,17 @@ def demanded(circuit: Circuit) -> dict[int, tuple[Distance, ...]]:
     """The distances that all results of each join must keep, for nothing reads any others."""
     readers = _readers(circuit)
     found: dict[int, tuple[Distance, ...]] = {}
+    for node_id, operator in _joins(circuit):
+        spans = _kept(circuit, node_id, operator.picks, readers)
+        if spans:
+            found[node_id] = _told(node_id, spans, operator.picks)
+    return found
+
+
+def _joins(circuit: Circuit) -> Iterator[tuple[int, JoinIncremental]]:
     for node_id, node in enumerate(circuit):
         if isinstance(node, Apply) and isinstance(node.operator, JoinIncremental):
-            for _, known in _above(circuit, node_id, node.operator, readers):
-                found[node_id] = known  # the last filter knows what those below it know
-    return found
+            yield node_id, node.operator
 
 
 def _readers(circuit: Circuit) -> Mapping[int, list[int]]:
@@ -75,34 +84,69 @@ def _readers(circuit: Circuit) -> Mapping[int, list[int]]:
 
 
 def _above(
-    circuit: Circuit, join: int, operator: JoinIncremental, readers: Mapping[int, list[int]]
+    circuit: Circuit, at: int, join: tuple[int, _Picks], known: Spans, readers: Mapping[int, list[int]]
 ) -> Iterator[tuple[int, tuple[Distance, ...]]]:
-    """The filters in a row above a join, as long as each is all that reads the one below."""
-    picks = list(operator.picks)
-    known: dict[tuple[int, int, int], int] = {}
-    at = join
-    while len(readers.get(at, ())) == 1:
-        (at,) = readers[at]
-        node = circuit[at]
-        if not isinstance(node, Apply) or not isinstance(node.operator, Project | Where | Filter):
-            return
-        if isinstance(node.operator, Project):
-            picks = [picks[field] for field in node.operator.fields]
+    """The filters above a join, with what each knows by itself and by those below it."""
+    node_id, picks = join
+    for reader in readers.get(at, ()):
+        node = circuit[reader]
+        if not isinstance(node, Apply):
             continue
-        for later, micros, earlier in _conditions(circuit, node.operator):
-            (side, field), (other_side, other) = picks[later], picks[earlier]
-            if side != other_side:
-                key = side, field, other
-                known[key] = min(micros, known.get(key, micros))
-        yield (
-            at,
-            tuple(
-                Distance(
-                    join, side, field, micros, other, tuple(p for p, pick in enumerate(picks) if pick == (side, field))
-                )
-                for (side, field, other), micros in known.items()
-            ),
-        )
+        match node.operator:
+            case Project(fields=fields):
+                yield from _above(circuit, reader, (node_id, [picks[f] for f in fields]), known, readers)
+            case Where() | Filter() as operator:
+                spans = _tightest(known, _own(circuit, operator, picks))
+                yield reader, _told(node_id, spans, picks)
+                yield from _above(circuit, reader, join, spans, readers)
+            case _:
+                pass
+
+
+def _kept(circuit: Circuit, at: int, picks: _Picks, readers: Mapping[int, list[int]]) -> Spans:
+    """The distances that every reader of a stream keeps, each as wide as the widest of them."""
+    every = [_kept_by(circuit, reader, picks, readers) for reader in readers.get(at, ())]
+    if not every:
+        return {}
+    return {key: max(spans[key] for spans in every) for key in every[0] if all(key in spans for spans in every)}
+
+
+def _kept_by(circuit: Circuit, reader: int, picks: _Picks, readers: Mapping[int, list[int]]) -> Spans:
+    node = circuit[reader]
+    if not isinstance(node, Apply):
+        return {}
+    match node.operator:
+        case Project(fields=fields):
+            return _kept(circuit, reader, [picks[f] for f in fields], readers)
+        case Where() | Filter() as operator:
+            return _tightest(_own(circuit, operator, picks), _kept(circuit, reader, picks, readers))
+        case _:
+            return {}
+
+
+def _own(circuit: Circuit, operator: Where | Filter, picks: _Picks) -> Spans:
+    """The distances between both sides of a join that a filter demands."""
+    spans: dict[tuple[int, int, int], int] = {}
+    for later, micros, earlier in _conditions(circuit, operator):
+        (side, field), (other_side, other) = picks[later], picks[earlier]
+        if side != other_side:
+            key = side, field, other
+            spans[key] = min(micros, spans.get(key, micros))
+    return spans
+
+
+def _tightest(one: Spans, other: Spans) -> Spans:
+    return {key: min(spans[key] for spans in (one, other) if key in spans) for key in (*one, *other)}
+
+
+def _told(join: int, spans: Spans, picks: _Picks) -> tuple[Distance, ...]:
+    def places(side: int, field: int) -> tuple[int, ...]:
+        return tuple(place for place, pick in enumerate(picks) if pick == (side, field))
+
+    return tuple(
+        Distance(join, side, field, micros, other, places(side, field))
+        for (side, field, other), micros in spans.items()
+    )
 
 
 def _conditions(circuit: Circuit, operator: Where | Filter) -> Iterator[NotBefore]:

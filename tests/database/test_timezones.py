@@ -322,3 +322,65 @@ def test_windows_are_of_elapsed_time_also_where_the_clock_is_set(query: str) -> 
     assert lengths in ({dt.timedelta(1)}, {dt.timedelta(2)})
     assert all(start <= moments[number] < end for number, start, end in rows)
     db.verify()
+
+
+SUMMER, WINTER = "TIMESTAMP'2026-07-01 00:00:00Z'", "TIMESTAMP'2026-01-01 00:00:00Z'"
+WRITTEN = [
+    ("Europe/Berlin", f"date_format({SUMMER}, 'HH XXX VV z')", "02 +02:00 Europe/Berlin CEST"),
+    ("Europe/Berlin", f"date_format({WINTER}, 'HH XXX VV z')", "01 +01:00 Europe/Berlin CET"),
+    ("Europe/Berlin", f"date_format({SUMMER}, 'X XX XXXX XXXXX x xx xxx Z ZZZZ ZZZZZ O OOOO')",
+     "+02 +0200 +0200 +02:00 +02 +0200 +02:00 +0200 GMT+02:00 +02:00 GMT+2 GMT+02:00"),
+    ("Asia/Kolkata", f"date_format({SUMMER}, 'X x O OOOO z')", "+0530 +0530 GMT+5:30 GMT+05:30 IST"),
+    ("-03:00", f"date_format({SUMMER}, \"HH X VV z O 'X'\")", "21 -03 -03:00 -03:00 GMT-3 X"),
+    ("Europe/London", f"date_format({WINTER}, 'X x Z ZZZZ ZZZZZ O XXX z')", "Z +00 +0000 GMT Z GMT Z GMT"),
+    ("Europe/Berlin", "from_unixtime(0, 'HH z')", "01 CET"),
+    ("Europe/Berlin", f"date_format({SUMMER}, concat('H ', 'XXX'))", "2 +02:00"),
+    ("Europe/Berlin", f"date_format({SUMMER}, p)", "+02:00 CEST"),
+    ("Europe/Berlin", "CAST(to_timestamp('2026-07-01 00:00 +05:00', 'yyyy-MM-dd HH:mm XXX') AS STRING)",
+     "2026-06-30 21:00:00"),
+    ("Europe/Berlin", "CAST(unix_timestamp('1970-01-01 01 +0100', 'yyyy-MM-dd HH Z') AS STRING)", "0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("zone", "expression", "text"), WRITTEN)
+def test_patterns_with_the_zone(zone: str, expression: str, text: str) -> None:
+    db = ev.connect(timezone=zone)
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY, p STRING)")
+    db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {expression} AS text FROM t")
+    db.sql("INSERT INTO t VALUES (1, 'XXX z')")
+    assert db.view("v").rows() == [(text,)]
+    db.verify()
+
+
+MOMENT = "TIMESTAMP'2026-07-01 00:00:00.25'"
+SHOWN = "2026-07-01 00:00:00.25"
+IN_VARIANTS = {
+    "CAST(parse_json('\"2026-07-01 00:00:00.25\"')::timestamp AS STRING)": SHOWN,
+    "CAST(parse_json('\"2026-06-30 22:00:00.25Z\"')::timestamp AS STRING)": SHOWN,
+    "CAST(variant_get(parse_json('{\"a\": \"2026-07-01\"}'), '$.a', 'timestamp') AS STRING)": "2026-07-01 00:00:00",
+    "CAST(try_variant_get(parse_json('{\"a\": \"no\"}'), '$.a', 'timestamp') AS STRING)": None,
+    "CAST(CAST(DATE'2026-07-01' AS VARIANT)::timestamp AS STRING)": "2026-07-01 00:00:00",
+    f"CAST(CAST({MOMENT} AS VARIANT) AS STRING)": SHOWN,
+    f"CAST(CAST(CAST({MOMENT} AS VARIANT) AS DATE) AS STRING)": "2026-07-01",
+    f"CAST(CAST(array({MOMENT}) AS VARIANT) AS ARRAY<STRING>)[0]": SHOWN,
+    "CAST(CAST(parse_json('[\"2026-07-01\"]') AS ARRAY<TIMESTAMP>)[0] AS STRING)": "2026-07-01 00:00:00",
+    f"CAST(CAST(array({MOMENT}) AS VARIANT) AS STRING)": '["2026-07-01 00:00:00.25+02:00"]',
+    f"to_json(CAST({MOMENT} AS VARIANT))": '"2026-07-01 00:00:00.25+02:00"',
+    f"to_json(named_struct('a', {MOMENT}, 'b', array({MOMENT})))":
+        '{"a":"2026-07-01T00:00:00.250+02:00","b":["2026-07-01T00:00:00.250+02:00"]}',
+    f"to_json(named_struct('v', CAST({MOMENT} AS VARIANT)))": '{"v":"2026-07-01 00:00:00.25+02:00"}',
+    f"to_json(named_struct('a', {MOMENT}), map('timestampFormat', 'HH XXX'))": '{"a":"00 +02:00"}',
+    f"to_csv(named_struct('a', {MOMENT}, 'b', 1))": "2026-07-01T00:00:00.250+02:00,1",
+    "CAST(from_csv('2026-07-01 00:00:00', 'a TIMESTAMP').a AS STRING)": "2026-07-01 00:00:00",
+    "CAST(from_json('{\"a\": \"2026-07-01 00:00:00\"}', 'a TIMESTAMP').a AS STRING)": "2026-07-01 00:00:00",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", IN_VARIANTS)
+def test_moments_in_variants_json_and_csv(expression: str) -> None:
+    db = ev.connect(timezone="Europe/Berlin")
+    db.sql("CREATE TABLE t (id INT PRIMARY KEY)")
+    db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {expression} AS text FROM t")
+    db.sql("INSERT INTO t VALUES (1)")
+    assert db.view("v").rows() == [(IN_VARIANTS[expression],)]
+    db.verify()

@@ -360,6 +360,12 @@ TRIED: dict[str, Tried] = {
     "histogram_of": [(AD, 2), (A, 3)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],
+    "date_format_in_zone": [
+        (AT, pattern, zone)
+        for pattern in ("yyyy HH VV z XXX", "X XX XXXX XXXXX x xxx xxxxx Z ZZZZ ZZZZZ O OOOO")
+        for zone in ("Europe/Berlin", "Asia/Kolkata", "-03:30", "GMT-3", "nowhere")
+    ],
+    "variant_in_zone": [(V, type_, "Europe/Berlin") for type_ in ("TIMESTAMP", "DATE", "STRING", "ARRAY<TIMESTAMP>")],
     "turns_in_zone": [(AT, DAY_TIME, zone) for zone in ZONES],
     "month_turns_in_zone": [(AT, YEAR_MONTH, zone) for zone in ("Europe/Berlin", "GMT-3", "nowhere")],
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from everview.oracle.scalar_casts import NoValue, cast_value
+from everview.oracle.scalar_zones import zone_named
 from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INTEGER, SMALLINT, STRING, TIMESTAMP, TINYINT, Struct, Type
 
 _WHOLE: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
@@ -96,7 +97,9 @@ def _to_csv(type_: Type, types: list[Type], values: list[Any]) -> str | None:
             continue
         text = cast_value(value, field.type, STRING) if field.type != STRING else value
         if field.type == TIMESTAMP:
-            text = f"{value.year:04}-{value:%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
+            local = value.astimezone(zone_named(options["timeZone"])) if "timeZone" in options else value
+            ahead = local.isoformat()[-6:] if local.utcoffset() else "Z"
+            text = f"{local.year:04}-{local:%m-%dT%H:%M:%S}.{local.microsecond // 1000:03}{ahead}"
         text = text.strip(" ")
         plain = text and not set(text) & {between, around, "\r", "\n"} and options.get("quoteAll") != "TRUE"
         cells.append(text if plain else around + text.replace(around, "\\" + around) + around)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any, Final
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_numbers import fit
 from everview.oracle.scalar_variants import written
+from everview.oracle.scalar_zones import zone_named
 from everview.types import (
     BINARY,
     BOOLEAN,
@@ -200,7 +202,19 @@ def _written(value: Any, type_: Type, options: str = "{}") -> str:
     if isinstance(type_, MapType):
         members = ((k if isinstance(k, str) else _written(k, type_.key), v) for k, v in value.items())
         return "{" + ",".join(f"{_text(k)}:{_written(v, type_.value, options)}" for k, v in members) + "}"
-    return written(value.value) if type_ == VARIANT else _plainly_written(value, type_)
+    return _zoned(value, type_, json.loads(options).get("timeZone"))
+
+
+def _zoned(value: Any, type_: Type, zone: str | None) -> str:
+    """A value without parts, moments by the clock of a zone."""
+    clock = dt.UTC if zone is None else zone_named(zone)
+    if type_ == VARIANT:
+        return written(value.value, clock)
+    if type_ != TIMESTAMP or zone is None:
+        return _plainly_written(value, type_)
+    local = value.astimezone(clock)
+    text = _plainly_written(local, type_)
+    return text if local.utcoffset() == dt.timedelta() else text.replace("Z", local.isoformat()[-6:])
 
 
 def _plainly_written(value: Any, type_: Type) -> str:

@@ -134,7 +134,7 @@ def _until(unit: int) -> Callable[[int], dt.datetime]:
 _PARTS: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", re.DOTALL)
 
 
-def _tokens(pattern: str) -> list[tuple[str, str]]:
+def tokens_of(pattern: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
     for quoted, letters, _, mark in _PARTS.findall(pattern):
         if letters:
@@ -155,7 +155,7 @@ _ALWAYS: Final = {
 }  # fmt: skip
 
 
-def _written(moment: dt.datetime, letters: str) -> str:
+def letters_written(moment: dt.datetime, letters: str) -> str:
     count = len(letters)
     hour = moment.hour % 12 or 12
     numbers = {"M": moment.month, "d": moment.day, "H": moment.hour, "h": hour, "m": moment.minute, "s": moment.second}
@@ -183,13 +183,13 @@ def _written(moment: dt.datetime, letters: str) -> str:
 
 
 def _date_format(moment: dt.datetime, pattern: str) -> str:
-    tokens = [token for token in _tokens(pattern) if token[0] != "bracket"]
-    return "".join(text if kind == "text" else _written(moment, text) for kind, text in tokens)
+    tokens = [token for token in tokens_of(pattern) if token[0] != "bracket"]
+    return "".join(text if kind == "text" else letters_written(moment, text) for kind, text in tokens)
 
 
 def _read(text: str, pattern: str) -> dt.datetime:
     regex, letters = "", []
-    for kind, token in _tokens(pattern):
+    for kind, token in tokens_of(pattern):
         if kind == "text":
             regex += re.escape(token)
             continue

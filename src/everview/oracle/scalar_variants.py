@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from everview.errors import BadPattern
 from everview.oracle.scalar_casts import NoValue, cast_value
+from everview.oracle.scalar_zones import zone_named
 from everview.types import (
     BIGINT,
     BINARY,
@@ -65,19 +66,20 @@ def _parse(text: str) -> Variant:
         raise NoValue("no JSON") from None
 
 
-def written(value: Any) -> str:
-    """A value of a variant as JSON."""
+def written(value: Any, zone: dt.tzinfo = dt.UTC) -> str:
+    """A value of a variant as JSON, its moments by the clock of a zone."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{written(key)}:{written(part)}" for key, part in value.items()) + "}"
+        return "{" + ",".join(f"{written(key)}:{written(part, zone)}" for key, part in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(written, value)) + "]"
+        return "[" + ",".join(written(part, zone) for part in value) + "]"
     if value is None:
         return "null"
     text = _plain(value)
     if isinstance(value, (bool, int, Decimal)) or (isinstance(value, float) and text[-1] not in "Ny"):
         return text
     if isinstance(value, dt.datetime) and value.tzinfo:
-        text += "+00:00"
+        local = value.astimezone(zone)
+        text = _plain(local.replace(tzinfo=None)) + local.isoformat()[-6:]
     return json.dumps(base64.b64encode(value).decode() if isinstance(value, bytes) else text, ensure_ascii=False)
 
 
@@ -110,25 +112,25 @@ def _type_of(value: Any) -> Type:
     return next(type_ for kind, type_ in kinds if isinstance(value, kind))
 
 
-def from_variant(value: Any, to: Type) -> Any:
-    """A value of a variant as one of a type."""
+def from_variant(value: Any, to: Type, zone: dt.tzinfo = dt.UTC) -> Any:
+    """A value of a variant as one of a type, by the clock of a zone."""
     if to == VARIANT:
         return None if value is NOTHING else Variant.of(value)
     if value is None or value is NOTHING:
         return None
     if to == STRING and isinstance(value, (dict, list)):
-        return written(value)
+        return written(value, zone)
     match to:
         case Array(element) if isinstance(value, list):
-            return [from_variant(part, element) for part in value]
+            return [from_variant(part, element, zone) for part in value]
         case Struct(fields) if isinstance(value, dict):
-            return {f.name: from_variant(value.get(f.name, NOTHING), f.type) for f in fields}
+            return {f.name: from_variant(value.get(f.name, NOTHING), f.type, zone) for f in fields}
         case MapType(_, item) if isinstance(value, dict):
-            return {key: from_variant(part, item) for key, part in value.items()}
+            return {key: from_variant(part, item, zone) for key, part in value.items()}
         case Array() | Struct() | MapType():
             raise NoValue(f"no {to}")
         case _:
-            return _scalar(value, to)
+            return _scalar(value, to) if zone == dt.UTC else _scalar_in_zone(value, to, zone)
 
 
 _MOMENTS: Final = (DATE, TIMESTAMP)
@@ -151,6 +153,19 @@ def _scalar(value: Any, to: Type) -> Any:
     if refused.get(type_, type_ not in numbers and to in (BINARY, DATE)):
         raise NoValue(f"no {to}")
     return cast_value(value, type_, to)
+
+
+def _scalar_in_zone(value: Any, to: Type, zone: dt.tzinfo) -> Any:
+    if to == TIMESTAMP and isinstance(value, str):
+        plain = value.strip()
+        local = not re.search(r"[A-Za-z]|[+-][\d:]+$", plain[10:].replace("T", " ", 1))
+        return _scalar(value, to).replace(tzinfo=zone).astimezone(dt.UTC) if local else _scalar(value, to)
+    if isinstance(value, dt.datetime) and value.tzinfo and to in (DATE, STRING):
+        return _scalar(value.astimezone(zone).replace(tzinfo=dt.UTC), to)
+    made = _scalar(value, to)
+    if to == TIMESTAMP and isinstance(value, dt.date) and not getattr(value, "tzinfo", None):
+        return made.replace(tzinfo=zone).astimezone(dt.UTC)
+    return made
 
 
 def to_variant(value: Any, type_: Type) -> Variant:
@@ -361,7 +376,8 @@ def _of(function: Callable[..., Any]) -> Callable[[Type, list[Type], list[Any]],
 
 VARIANTS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "parse_json": _of(_parse),
-    "variant_json": _of(lambda value: written(value.value)),
+    "variant_json": _of(lambda value, *zone: written(value.value, *map(zone_named, zone))),
+    "variant_in_zone": lambda type_, types, values: from_variant(values[0].value, type_, zone_named(values[2])),
     "variant_at": _of(_get),
     "is_variant_null": _of(lambda value: value is not None and value.value is None),
     "is_valid_variant": _of(lambda value: True),

@@ -11,11 +11,12 @@ from decimal import Decimal
 from typing import Any, Final
 
 from everview.oracle.scalar_casts import SHORT_ZONES, NoValue, read_timestamp
+from everview.oracle.scalar_moments import letters_written, tokens_of
 
 EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def _zone(name: str) -> dt.tzinfo:
+def zone_named(name: str) -> dt.tzinfo:
     name = SHORT_ZONES.get(name, name)
     plain = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
     if plain in ("", "Z"):
@@ -53,11 +54,11 @@ def _within(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _from_utc(moment: dt.datetime, zone: str) -> dt.datetime:
     instant = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-    return instant.astimezone(_zone(zone)).replace(tzinfo=dt.UTC, fold=0)
+    return instant.astimezone(zone_named(zone)).replace(tzinfo=dt.UTC, fold=0)
 
 
 def _to_utc(moment: dt.datetime, zone: str) -> dt.datetime:
-    return moment.replace(tzinfo=_zone(zone), fold=0).astimezone(dt.UTC)
+    return moment.replace(tzinfo=zone_named(zone), fold=0).astimezone(dt.UTC)
 
 
 def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: Decimal) -> dt.datetime:
@@ -147,7 +148,7 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
     reached = (moment - edges[0]) // micro - by // micro
     years = (edges[1] - edges[0]) // micro
     inside = all(12 * day // micro < at < years - 12 * day // micro for at in (reached, (moment - edges[0]) // micro))
-    if not inside or isinstance(_zone(zone), dt.timezone):
+    if isinstance(zone_named(zone), dt.timezone) or not inside:
         return [edges[0] + max(0, min(reached, years)) * micro]
     first = _to_utc(_from_utc(moment, zone) - by, zone)
     if still(moment) and still(first):
@@ -158,7 +159,7 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
 def _month_turns(moment: dt.datetime, months: int, zone: str) -> list[dt.datetime]:
     """Every moment t at which ``moved(t) < moment`` is another than just before; found by looking at every minute."""
     micro, day = dt.timedelta(microseconds=1), dt.timedelta(days=1)
-    _zone(zone)
+    zone_named(zone)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
     first, last = dt.datetime.min.replace(tzinfo=dt.UTC), dt.datetime.max.replace(tzinfo=dt.UTC)
     since, years = (moment - first) // micro, (last - first) // micro
@@ -177,10 +178,51 @@ def _month_turns(moment: dt.datetime, months: int, zone: str) -> list[dt.datetim
     return _changes(before, near - 6 * day, near + 6 * day)
 
 
+def _date_format(moment: dt.datetime, pattern: str, name: str) -> str:
+    local = moment.astimezone(zone_named(name))
+    tokens = [token for token in tokens_of(pattern) if token[0] != "bracket"]
+    return "".join(text if kind == "text" else _letters_in_zone(local, text, name) for kind, text in tokens)
+
+
+def _letters_in_zone(local: dt.datetime, letters: str, name: str) -> str:
+    """A run of one letter of a pattern, by the clock of a zone."""
+    match letters[0]:
+        case "V":
+            return name
+        case "z":
+            return name if isinstance(local.tzinfo, dt.timezone) else local.tzname() or name
+        case "X" | "x" | "Z" | "O":
+            ahead = str(dt.timezone(local.utcoffset() or dt.timedelta())).removeprefix("UTC")
+            return _offset_written(ahead, letters)
+        case _:
+            return letters_written(local, letters)
+
+
+def _offset_written(ahead: str, letters: str) -> str:
+    """``+05:30``, or nothing for UTC itself, as letters of a pattern write it."""
+    if letters in ("O", "OOOO", "ZZZZ"):
+        short = re.sub(r"^(.)0?(\d+)(:00)?$", r"\1\2", ahead) if letters == "O" and len(ahead) == 6 else ahead
+        return "GMT" + (re.sub(r"^(.)0", r"\1", short) if letters == "O" else short)
+    if not ahead:
+        return (
+            "Z"
+            if letters[0] == "X" or letters == "ZZZZZ"
+            else {1: "+00"}.get(
+                len(letters) if letters[0] == "x" else 2, "+00:00" if letters in ("xxx", "xxxxx") else "+0000"
+            )
+        )
+    if letters not in ("XXXX", "XXXXX", "xxxx", "xxxxx", "ZZZZZ"):
+        ahead = ahead[:6]
+    if letters in ("X", "x"):
+        return ahead.replace(":00", "").replace(":", "")
+    return ahead if letters in ("XXX", "XXXXX", "xxx", "xxxxx", "ZZZZZ") else ahead.replace(":", "")
+
+
 ZONES: Final[Mapping[str, Callable[..., Any]]] = {
     "from_utc_timestamp": _within(_from_utc),
     "to_utc_timestamp": _within(_to_utc),
     "timestamp_in_zone": _within(_read),
+    "date_format_in_zone": _within(_date_format),
     "turns_in_zone": _within(_turns),
     "month_turns_in_zone": _within(_month_turns),
     "make_timestamp": _within(_make_timestamp),

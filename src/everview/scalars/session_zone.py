@@ -15,6 +15,7 @@ hour(from_utc_timestamp(at, 'Asia/Tokyo')) | CAST(from_utc_timestamp(at, 'Asia/T
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,7 +25,19 @@ from typing import Final
 from everview.errors import EverviewError, TypeMismatch
 from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal, Now
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
-from everview.types import BIGINT, DATE, STRING, TIME, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct, Type
+from everview.types import (
+    BIGINT,
+    DATE,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    Array,
+    Struct,
+    Type,
+    parts_of_type,
+)
 
 UTC: Final = "UTC"
 _ZONE: Final[ContextVar[str]] = ContextVar("zone", default=UTC)
@@ -70,11 +83,19 @@ def cast_in_zone(argument: Expression, to: Type, try_: bool = False) -> Expressi
     if to == TIMESTAMP and of == STRING:
         name = f"{TRY if try_ else ''}timestamp_in_zone"
         return Call(name, (argument, Literal(zone, STRING)), TIMESTAMP, try_ or argument.nullable)
+    if of == VARIANT and _has_moments(to):
+        name = f"{TRY if try_ else ''}variant_in_zone"
+        return Call(name, (argument, Literal(to.sql, STRING), Literal(zone, STRING)), to, True)
     if of == TIMESTAMP and to in (DATE, TIMESTAMP_NTZ, TIME, STRING):
         return Cast(_clock(argument), to, try_)
     if isinstance(of, Array | Struct) and _differ(of, to):
         raise TypeMismatch(f"there is no cast of {of} to {to} in the zone {zone}", hint="cast its parts one by one")
     return Cast(argument, to, try_)
+
+
+def _has_moments(of: Type) -> bool:
+    """Whether a value of a type depends on the zone in which a variant is read: text shows moments in it."""
+    return of in (TIMESTAMP, DATE, STRING) or any(_has_moments(part) for part in parts_of_type(of))
 
 
 def _differ(of: Type, to: Type) -> bool:
@@ -120,6 +141,20 @@ def _made(call: Call) -> Expression:
     return _instant(call) if call.type == TIMESTAMP else call
 
 
+def _read(call: Call) -> Expression:
+    """Text as a moment by a pattern: one that reads a zone has the instant itself."""
+    return call if len(call.arguments) == 2 and _has_letters(call.arguments[1], "XxZ") else _made(call)
+
+
+_QUOTED: Final = re.compile("'[^']*'")
+
+
+def _has_letters(pattern: Expression, letters: str) -> bool:
+    """Whether a pattern that is written down has any of some letters."""
+    text = pattern.value if isinstance(pattern, Literal) else None
+    return isinstance(text, str) and not set(letters).isdisjoint(_QUOTED.sub("", text))
+
+
 def _moved_by_time(call: Call) -> Expression:
     """A timestamp plus an interval: whole days by the zone's calendar, then the rest as elapsed time."""
     if call.type != TIMESTAMP:
@@ -136,22 +171,32 @@ def _moved_by_time(call: Call) -> Expression:
 def _unix(call: Call) -> Expression:
     if len(call.arguments) == 1:
         return call
-    read = Call("to_timestamp", call.arguments, TIMESTAMP, call.nullable)
-    return Call("unix_timestamp", (_instant(read),), BIGINT, call.nullable)
+    read = _read(Call("to_timestamp", call.arguments, TIMESTAMP, call.nullable))
+    return Call("unix_timestamp", (read,), BIGINT, call.nullable)
 
 
 def _from_unix(call: Call) -> Expression:
     count, pattern = call.arguments
     moment = Call("timestamp_seconds", (count,), TIMESTAMP, count.nullable)
-    return Call("date_format", (_clock(moment), pattern), STRING, call.nullable)
+    return _formatted(Call("date_format", (moment, pattern), STRING, call.nullable))
+
+
+def _formatted(call: Call) -> Expression:
+    """A moment as text: a pattern that may have letters for the zone is told the zone."""
+    moment, pattern = call.arguments
+    if moment.type != TIMESTAMP or (isinstance(pattern, Literal) and not _has_letters(pattern, "VzOXxZ")):
+        return _shown(call)
+    return Call("date_format_in_zone", (moment, pattern, Literal(_ZONE.get(), STRING)), STRING, call.nullable)
 
 
 _MOVED: Final[dict[str, Callable[[Call], Expression]]] = {
-    **dict.fromkeys(("hour", "minute", "second", "second_fraction", "date_format", "months_between"), _shown),
+    **dict.fromkeys(("hour", "minute", "second", "second_fraction", "months_between"), _shown),
     "subtract_timestamps": _shown,
+    "date_format": _formatted,
     **dict.fromkeys(("date_trunc", "add_months_to", "subtract_months_to", "time_bucket"), _there_and_back),
     **dict.fromkeys(("add_time_to", "subtract_time_to"), _moved_by_time),
-    **dict.fromkeys(("make_timestamp", "to_timestamp"), _made),
+    "make_timestamp": _made,
+    "to_timestamp": _read,
     "unix_timestamp": _unix,
     "from_unixtime": _from_unix,
 }

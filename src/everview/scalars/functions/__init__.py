@@ -87,7 +87,7 @@ LATER: Final = (
         "variants",
         "parse_json variant_json variant_at is_variant_null is_valid_variant schema_of_variant schema_of_variants "
         "to_variant_object variant_entries variant_insert variant_set variant_array_append variant_strip_nulls "
-        "variant_delete",
+        "variant_delete variant_in_zone",
         of_columns=True,
     ),
     LaterFamily(
@@ -137,6 +137,11 @@ LATER: Final = (
     LaterFamily(
         "zones",
         "from_utc_timestamp to_utc_timestamp timestamp_in_zone",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "zone_formats",
+        "date_format_in_zone",
         of_columns=True,
     ),
     LaterFamily(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.scalars.functions.kernel import Checked, Kernel, Kind, Value
-from everview.types import BOOLEAN, STRING, Type, type_of_arrow
+from everview.types import BOOLEAN, STRING, TIMESTAMP, Type, type_of_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,13 @@ def _to_csv(out: Kind, a: Value, options: Value | None = None) -> Any:
     from everview.scalars.text_casts import to_string
 
     columns: list[list[str | None]] = []
+    given: dict[str, str] = {} if options is None else json.loads(options.as_py())
     for place, field in enumerate(a.type):
         column = pc.struct_field(a, [place])
         if pa.types.is_null(field.type):
             columns.append([None] * len(a))
         elif pa.types.is_timestamp(field.type):
-            columns.append(_moments(column))
+            columns.append(_moments(column, given.get("timeZone")))
         else:
             columns.append(to_string(column, type_of_arrow(field.type)).to_pylist())
     present = a.is_valid().to_pylist()
@@ -124,7 +125,14 @@ def _to_csv(out: Kind, a: Value, options: Value | None = None) -> Any:
     return pa.array([_line(row, form) if there else None for row, there in zip(rows, present, strict=True)], out)
 
 
-def _moments(column: Value) -> list[str | None]:
+def _moments(column: Value, zone: str | None) -> list[str | None]:
+    """Timestamps as text, in UTC or by the clock of a zone."""
+    if zone is not None and column.type == TIMESTAMP.arrow:
+        from everview.scalars.functions.zone_formats import KERNELS as IN_ZONE
+
+        pattern = pa.scalar("yyyy-MM-dd'T'HH:mm:ss.SSSXXX")
+        made = IN_ZONE["date_format_in_zone"](pa.string(), column, pattern, pa.scalar(zone))
+        return made.value.to_pylist() if isinstance(made, Checked) else made.to_pylist()
     text = pc.strftime(
         pc.floor_temporal(column, unit="millisecond").cast(pa.timestamp("ms", "UTC")), "%Y-%m-%dT%H:%M:%SZ"
     )

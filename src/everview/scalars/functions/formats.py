@@ -1,8 +1,8 @@
 """Dates and timestamps to and from text by a pattern, such as ``yyyy-MM-dd HH:mm:ss``.
 
 The letters are those of Spark: G y M L d D F E Q q a H h K k m s S V z O X x Z, text in quotes, marks as themselves,
-and brackets around what may be left out; names are English, and the zone is UTC. Another letter is refused. Texts are
-not read by E, F, G, Q, V, z and O.
+and brackets around what may be left out; names are English. The zone is UTC, unless one is named beside the pattern.
+Another letter is refused. Texts are not read by E, F, G, Q, V, z and O.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _MONTHS: Final = (
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _TOKEN: Final = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|[^A-Za-z']", re.DOTALL)
 _LETTERS: Final = "GyMLdDFEQqaHhKkmsSVzOXxZ"
+_OF_ZONES: Final = frozenset("VzOXxZ")
 _ALIKE: Final = {"L": "M", "q": "Q"}
 _UNREAD: Final = "EFGQVzO"  # letters that texts are not read by
 
@@ -55,10 +56,10 @@ def pieces(pattern: str) -> tuple[Piece, ...]:
             parts.append(Piece("", 0, "'" if token == "''" else token[1:-1].replace("''", "'")))
         elif not token[0].isalpha():
             if token in "{}#":
-                raise _unknown(pattern, token)
+                raise unknown_letters(pattern, token)
             parts.append(Piece(token, 1) if token in "[]" else Piece("", 0, token))
         elif token[0] not in _LETTERS:
-            raise _unknown(pattern, token)
+            raise unknown_letters(pattern, token)
         else:
             parts.append(Piece(_ALIKE.get(token[0], token[0]), len(token)))
     _check_brackets(pattern, "".join(part.letter for part in parts if part.letter in "[]"))
@@ -72,7 +73,7 @@ def _check_brackets(pattern: str, brackets: str) -> None:
         raise BadPattern(f"the pattern {pattern!r}: a bracket is not closed", hint="close it")
 
 
-def _unknown(pattern: str, token: str) -> BadPattern:
+def unknown_letters(pattern: str, token: str) -> BadPattern:
     return BadPattern(
         f"the pattern {pattern!r}: {token} is not supported", hint=f"its letters are {', '.join(_LETTERS)}"
     )
@@ -80,10 +81,17 @@ def _unknown(pattern: str, token: str) -> BadPattern:
 
 # -- writing
 
+Zoned = Callable[[Piece, str], Value]  # a letter of a zone in a pattern, written
 
-def _written(micros: Any, pattern: str) -> Value:
+
+def written(micros: Any, pattern: str, zone: Zoned | None = None) -> Value:
+    """Moments as text by a pattern, in UTC, or as a clock shows them whose zone is written by a function of its own."""
     days = micros // DAY
-    parts = [_piece(p, days, micros - days * DAY, pattern) for p in pieces(pattern)]
+    time = micros - days * DAY
+    parts = [
+        _piece(p, days, time, pattern) if zone is None or p.letter not in _OF_ZONES else zone(p, pattern)
+        for p in pieces(pattern)
+    ]
     if not parts:
         return pa.repeat(pa.scalar(""), len(micros))
     if len(parts) == 1 and not isinstance(parts[0], pa.Scalar):
@@ -109,7 +117,7 @@ _NUMBERS: Final[dict[str, tuple[int, Callable[[Any, Any], Any]]]] = {
 
 
 # What is the same at all moments, as all are after year 0 and in UTC: by the letter and how often it stands there.
-_CONSTANT: Final[dict[str, tuple[str, ...]]] = {
+CONSTANT: Final[dict[str, tuple[str, ...]]] = {
     "[": ("",),
     "]": ("",),
     "G": ("AD", "AD", "AD", "Anno Domini"),
@@ -124,9 +132,9 @@ _QUARTERS: Final = ("1st quarter", "2nd quarter", "3rd quarter", "4th quarter")
 
 
 def _constant(piece: Piece, pattern: str) -> Value:
-    texts = _CONSTANT[piece.letter]
+    texts = CONSTANT[piece.letter]
     if piece.count > len(texts) or (not texts[piece.count - 1] and piece.letter not in "[]"):
-        raise _unknown(pattern, piece.letter * piece.count)
+        raise unknown_letters(pattern, piece.letter * piece.count)
     return pa.scalar(texts[piece.count - 1])
 
 
@@ -144,7 +152,7 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
         case "Q" if count in (3, 4):
             names = _QUARTERS if count == 4 else ("Q1", "Q2", "Q3", "Q4")
             return pa.array(names).take(pa.array(_months(days) % 12 // 3))
-        case letter if letter in _CONSTANT:
+        case letter if letter in CONSTANT:
             return _constant(piece, pattern)
         case "E":
             return _one_of(_DAYS, (days + 3) % 7, max(count, 3), pattern)
@@ -156,7 +164,7 @@ def _piece(piece: Piece, days: Any, time: Any, pattern: str) -> Value:
         case letter if letter in _NUMBERS and count <= _NUMBERS[letter][0]:
             return _padded(_NUMBERS[letter][1](days, time), count)
         case _:
-            raise _unknown(pattern, piece.letter * count)
+            raise unknown_letters(pattern, piece.letter * count)
 
 
 def _padded(numbers_: Any, count: int) -> Value:
@@ -165,7 +173,7 @@ def _padded(numbers_: Any, count: int) -> Value:
 
 def _one_of(names: tuple[str, ...], which: Any, count: int, pattern: str) -> Value:
     if count > 4:
-        raise _unknown(pattern, "five letters")
+        raise unknown_letters(pattern, "five letters")
     shown = [name if count == 4 else name[:3] for name in names]
     return pa.array(shown).take(pa.array(which))
 
@@ -183,7 +191,7 @@ def _year_start(days: Any) -> Any:
 
 
 def _date_format(out: Kind, a: Value, pattern: Value) -> Any:
-    text = _written(numbers(a).astype(np.int64), pattern.as_py())
+    text = written(numbers(a).astype(np.int64), pattern.as_py())
     return text if nulls(a) is None else pc.if_else(pc.is_valid(a), text, pa.scalar(None, out))
 
 
@@ -211,7 +219,7 @@ def _reader(pattern: str) -> str:
             groups.append("(?:" if piece.letter == "[" else ")?")
             continue
         if piece.letter in seen or piece.letter in _UNREAD:
-            raise _unknown(pattern, piece.letter * piece.count)
+            raise unknown_letters(pattern, piece.letter * piece.count)
         seen.add(piece.letter)
         adjacent = any(
             0 <= beside < len(parts) and parts[beside].letter not in ("", "[", "]", "X", "x", "Z")
@@ -228,7 +236,7 @@ def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
             return f"[0-9]{{{count}}}" if count == 2 or count >= 4 or adjacent else "[0-9]{1,6}"
         case "M" if count >= 3:
             if count > 4:
-                raise _unknown(pattern, piece.letter * count)
+                raise unknown_letters(pattern, piece.letter * count)
             return "|".join(name if count == 4 else name[:3] for name in _MONTHS)
         case "a":
             return "AM|PM|am|pm"
@@ -239,7 +247,7 @@ def _reads(piece: Piece, adjacent: bool, pattern: str) -> str:
         case "S":
             return f"[0-9]{{{count}}}" if adjacent else f"[0-9]{{1,{count}}}"
         case _ if count > 2:
-            raise _unknown(pattern, piece.letter * count)
+            raise unknown_letters(pattern, piece.letter * count)
         case _:
             return "[0-9]{2}" if count == 2 else "[0-9]{1,2}"
 
@@ -248,7 +256,7 @@ def _offset(piece: Piece, pattern: str) -> str:
     """How far ahead of UTC a text may be said to be: in hours, with minutes, and with a colon between."""
     zero = "Z|" if piece.letter == "X" or (piece.letter == "Z" and piece.count == 5) else ""
     if piece.count > 5 or (piece.letter == "Z" and piece.count == 4):
-        raise _unknown(pattern, piece.letter * piece.count)
+        raise unknown_letters(pattern, piece.letter * piece.count)
     if piece.letter == "Z":
         return "[+-][0-9]{4}" if piece.count < 4 else zero + "[+-][0-9]{2}:[0-9]{2}"
     if piece.count == 1:

@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeGuard
@@ -21,6 +22,7 @@ import pyarrow as pa
 
 from everview.errors import BadPattern
 from everview.scalars.functions.kernel import Failed, Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.functions.zones import tzinfo_of
 from everview.scalars.loose_json import SINGLE_QUOTES, strict_json
 from everview.types import VARIANT, Variant
 from everview.types.arrow import field_of_arrow
@@ -215,30 +217,50 @@ def _keys(text: str) -> list[str] | None:
 
 
 def _to_json(out: Kind, a: Value, options: Value | None = None) -> Any:
-    kind, nulls = a.type, options is not None and json.loads(options.as_py()).get("ignoreNullFields") == "FALSE"
-    return each_row(out, lambda value: None if value is None else _json(value, kind, nulls), a)
+    kind, given = a.type, {} if options is None else json.loads(options.as_py())
+    zone = tzinfo_of(given["timeZone"]) if "timeZone" in given else None
+    style = JsonStyle(given.get("ignoreNullFields") == "FALSE", zone)
+    return each_row(out, lambda value: None if value is None else _json(value, kind, style), a)
 
 
-def _json(value: Any, of: Kind, nulls: bool = False) -> str:
-    """A value of an Arrow type or field as JSON, without the NULL fields of structs unless ``nulls`` stay."""
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """Whether the NULL fields of structs are written, and the zone of moments, which is UTC if none is given."""
+
+    nulls: bool = False
+    zone: dt.tzinfo | None = None
+
+
+_PLAIN_STYLE: Final = JsonStyle()
+
+
+def _json(value: Any, of: Kind, style: JsonStyle = _PLAIN_STYLE) -> str:
+    """A value of an Arrow type or field as JSON."""
     if value is None:
         return "null"
     kind = of.type if isinstance(of, pa.Field) else of
     if kind == pa.binary() and isinstance(of, pa.Field) and field_of_arrow(of).type == VARIANT:
         from everview.scalars.functions.variants import variant_json
 
-        return variant_json(Variant(value).value)
-    return _nested_json(value, kind, nulls) if pa.types.is_nested(kind) else _plain_json(value, kind)
+        return variant_json(Variant(value).value, style.zone or dt.UTC)
+    if pa.types.is_nested(kind):
+        return _nested_json(value, kind, style)
+    in_zone = style.zone is not None and isinstance(value, dt.datetime) and value.tzinfo is not None
+    return _in_zone(value.astimezone(style.zone)) if in_zone else _plain_json(value, kind)
 
 
-def _nested_json(value: Any, kind: Any, nulls: bool) -> str:
+def _nested_json(value: Any, kind: Any, style: JsonStyle) -> str:
     if pa.types.is_struct(kind):
         fields = ((f.name, value[f.name], f) for f in kind)
-        return "{" + ",".join(f"{quoted(n)}:{_json(v, t, nulls)}" for n, v, t in fields if nulls or v is not None) + "}"
+        return (
+            "{"
+            + ",".join(f"{quoted(n)}:{_json(v, t, style)}" for n, v, t in fields if style.nulls or v is not None)
+            + "}"
+        )
     if pa.types.is_list(kind):
-        return "[" + ",".join(_json(item, kind.value_field, nulls) for item in value) + "]"
+        return "[" + ",".join(_json(item, kind.value_field, style) for item in value) + "]"
     members = ((k if isinstance(k, str) else _json(k, kind.key_field), v) for k, v in value)
-    return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field, nulls)}" for k, v in members) + "}"
+    return "{" + ",".join(f"{quoted(k)}:{_json(v, kind.item_field, style)}" for k, v in members) + "}"
 
 
 def _plain_json(value: Any, kind: pa.DataType) -> str:
@@ -260,6 +282,13 @@ def _plain_json(value: Any, kind: pa.DataType) -> str:
             return f'"{value.isoformat()}"'
         case _:
             return quoted(value)
+
+
+def _in_zone(shown: dt.datetime) -> str:
+    """A moment by the clock of its zone, and how far that is ahead of UTC."""
+    text = shown.isoformat("T", "milliseconds")
+    ahead = shown.utcoffset()
+    return f'"{text[:23]}{text[23:29] if ahead else "Z"}"'
 
 
 def _early(value: dt.datetime) -> str:

@@ -22,6 +22,7 @@ from everview.errors import BadPattern, EverviewError
 from everview.scalars.functions.json_text import java_float, quoted
 from everview.scalars.functions.kernel import Failed, Kernel, Kind, Value, constant, each, each_row
 from everview.scalars.functions.variant_columns import plain_variants
+from everview.scalars.functions.zones import tzinfo_of
 from everview.scalars.shapes import merged, shape_of, spelled
 from everview.types import (
     FLOAT,
@@ -30,6 +31,7 @@ from everview.types import (
     Struct,
     Type,
     Variant,
+    parse_type,
     type_of_arrow,
 )
 from everview.types.variants import SingleFloat
@@ -89,15 +91,15 @@ def _parsed(text: str) -> bytes:
         raise Failed("it is no JSON") from None
 
 
-def variant_json(value: Any) -> str:
-    """A value of a variant as JSON."""
+def variant_json(value: Any, zone: dt.tzinfo = dt.UTC) -> str:
+    """A value of a variant as JSON, its moments by the clock of a zone."""
     match value:
         case None:
             return "null"
         case dict():
-            return "{" + ",".join(f"{quoted(k)}:{variant_json(v)}" for k, v in value.items()) + "}"
+            return "{" + ",".join(f"{quoted(k)}:{variant_json(v, zone)}" for k, v in value.items()) + "}"
         case list():
-            return "[" + ",".join(map(variant_json, value)) + "]"
+            return "[" + ",".join(variant_json(part, zone) for part in value) + "]"
         case bool() | int():
             return json.dumps(value)
         case float():
@@ -106,7 +108,7 @@ def variant_json(value: Any) -> str:
         case decimal.Decimal():
             return scalar_text(value)
         case dt.datetime() if value.tzinfo is not None:
-            return f'"{_moment(value)}+00:00"'
+            return f'"{_zoned(value, zone)}"'
         case _:
             return quoted(scalar_text(value))
 
@@ -148,6 +150,13 @@ def _moment(value: dt.datetime) -> str:
     value = value.astimezone(dt.UTC) if value.tzinfo else value
     whole = f"{value.year:04}-{value.month:02}-{value.day:02} {value.hour:02}:{value.minute:02}:{value.second:02}"
     return whole + (f".{value.microsecond:06}".rstrip("0") if value.microsecond else "")
+
+
+def _zoned(value: dt.datetime, zone: dt.tzinfo) -> str:
+    """An instant as a clock shows it, with how far that is ahead of UTC."""
+    shown = value.astimezone(zone)
+    ahead = str(dt.timezone(shown.utcoffset() or dt.timedelta())).removeprefix("UTC")[:6]
+    return _moment(shown.replace(tzinfo=None)) + (ahead or "+00:00")
 
 
 def stripped(value: decimal.Decimal) -> decimal.Decimal:
@@ -380,9 +389,21 @@ def _object(out: Kind, a: Value) -> Any:
     return to_variant(a, type_of_arrow(a.type))
 
 
+def _json_of(out: Kind, a: Value, zone: Value | None = None) -> Any:
+    clock = dt.UTC if zone is None else tzinfo_of(zone.as_py())
+    return each(out, lambda raw: variant_json(Variant(raw).value, clock), a)
+
+
+def _in_zone(out: Kind, a: Value, type_: Value, zone: Value) -> Any:
+    from everview.scalars.variant_casts import from_variant
+
+    return from_variant(a, parse_type(type_.as_py()), zone.as_py())
+
+
 KERNELS: Final[dict[str, Kernel]] = {
+    "variant_in_zone": _in_zone,
     "parse_json": lambda out, a: each(out, _parsed, a),
-    "variant_json": lambda out, a: each(out, lambda raw: variant_json(Variant(raw).value), a),
+    "variant_json": _json_of,
     "variant_at": constant(1, _at),
     "is_variant_null": lambda out, a: each_row(out, lambda raw: raw is not None and Variant(raw).value is None, a),
     "is_valid_variant": lambda out, a: each(out, lambda raw: True, a),

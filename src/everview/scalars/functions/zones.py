@@ -56,6 +56,15 @@ def zone_of(text: str) -> int | str | None:
     return text
 
 
+@cache
+def tzinfo_of(zone: str) -> dt.tzinfo:
+    """A zone that there is, as Python has it."""
+    known = zone_of(zone)
+    if isinstance(known, int):
+        return dt.timezone(dt.timedelta(microseconds=known))
+    return ZoneInfo(known or zone)
+
+
 def clock_in(zone: str, micros: Any) -> Any:
     """What the clock of a zone shows at instants, as if it were UTC."""
     near = np.minimum(micros, _LISTED)

@@ -288,6 +288,7 @@ MOMENTS: Final[Signatures] = family(
     signed("window_time", 1, 1, _window_time, "window", "its last moment, a microsecond before its end"),
     signed("current_timezone", 0, 0, _zone_of_session, "none", "UTC, unless `connect(timezone=…)` names another"),
     signed("timestamp_in_zone", 2, 2, takes(STRING, STRING, gives=TIMESTAMP)),  # of casts
+    signed("date_format_in_zone", 3, 3, takes(TIMESTAMP, STRING, gives=STRING)),  # of date_format
     signed("turns_in_zone", 3, 3, takes(TIMESTAMP, DAY_TIME, STRING, gives=Array(TIMESTAMP))),  # of now()
     signed("month_turns_in_zone", 3, 3, takes(TIMESTAMP, YEAR_MONTH, STRING, gives=Array(TIMESTAMP))),
     signed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from everview.errors import shown
@@ -17,7 +17,7 @@ from everview.later import Later
 from everview.scalars.coercion import coerced, implicit, is_integer, is_number, is_simple, mismatch
 from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.scalars.session_zone import cast_in_zone, in_session_zone
+from everview.scalars.session_zone import UTC, cast_in_zone, current_zone, in_session_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.types import (
     BOOLEAN,
@@ -75,9 +75,19 @@ class TextOptions:
         """The options as the last argument of a call; none if the kernel is told nothing."""
         return (Literal(json.dumps(dict(self.told)), STRING),) if self.told else ()
 
+    def in_zone(self, written: Type) -> TextOptions:
+        """The options, with the zone of the session where moments are to be written in another than UTC."""
+        if current_zone() == UTC or not _shows_zone(written):
+            return self
+        return replace(self, told=(*self.told, ("timeZone", current_zone())))
+
     @property
     def as_given(self) -> Mapping[str, str]:
         return dict(self.told)
+
+
+def _shows_zone(type_: Type) -> bool:
+    return type_ in (TIMESTAMP, VARIANT) or any(_shows_zone(part) for part in parts_of_type(type_))
 
 
 def _options(name: str, given: Arguments) -> TextOptions:
@@ -187,13 +197,16 @@ def _to_json(name: str, arguments: Arguments) -> Typed | Expression:
     (a, *given) = arguments
     options = _options(name, tuple(given))
     if a.type == VARIANT:
-        return Call("variant_json", (a,), STRING, a.nullable)
+        zone = () if current_zone() == UTC else (Literal(current_zone(), STRING),)
+        return Call("variant_json", (a, *zone), STRING, a.nullable)
     if not isinstance(a.type, COMPOSITE):
         raise mismatch(name, (a.type,), "it takes a struct, an array, a map or a variant")
     wrong = _keys_not_written(a.type)
     if wrong is not None:
         raise mismatch(name, (wrong,), "the keys of a map are written if they are text, whole numbers or truth values")
-    return Typed((coerced(_formed(a, options), _of_json(_formed(a, options).type)), *options.argument), STRING)
+    formed = _formed(a, options)
+    told = options.in_zone(formed.type).argument
+    return Typed((coerced(formed, _of_json(formed.type)), *told), STRING)
 
 
 def _of_json(type_: Type) -> Type:
@@ -276,7 +289,8 @@ def _from_csv(name: str, arguments: Arguments) -> Typed | Expression:
     wrong = next((f.type for f in fields if not is_simple(f.type)), None) if fields else type_
     if wrong is not None:
         raise mismatch(name, (wrong,), "read it as STRING, and cast it")
-    given = ((TIMESTAMP, options.timestamps), (DATE, options.dates))
+    in_zone = "" if current_zone() != UTC else None  # a cast reads them by the clock of the zone
+    given = ((TIMESTAMP, options.timestamps or in_zone), (DATE, options.dates))
     kept = _as_text(type_, tuple(moment for moment, form in given if form is not None))
     if kept == type_:
         return Typed((text, Literal(plain, STRING), *options.argument), type_, text.nullable)
@@ -292,7 +306,8 @@ def _to_csv(name: str, arguments: Arguments) -> Typed:
     wrong = next((f.type for f in a.type.fields if not is_simple(f.type) and f.type != VOID), None)
     if wrong is not None:
         raise mismatch(name, (wrong,), "its fields are numbers, text, truth values and moments")
-    return Typed((_formed(a, options), *options.argument), STRING, True)
+    formed = _formed(a, options)
+    return Typed((formed, *options.in_zone(formed.type).argument), STRING, True)
 
 
 _NULL: Final = "NULL where the text is no JSON of that kind"

@@ -7,6 +7,7 @@ from typing import Final
 from everview.scalars.coercion import coerced, implicit, is_number, mismatch
 from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import VOID
+from everview.scalars.session_zone import cast_in_zone
 from everview.scalars.signatures.rules import Arguments, Rule, Signatures, Typed, family, signed, takes
 from everview.types import (
     BINARY,
@@ -98,9 +99,23 @@ def _get(try_: bool) -> Rule:
             return part
         if not cast_from_variant(wanted):
             raise mismatch(name, (wanted,), "no variant is of that type")
-        return Cast(part, wanted, try_)
+        return cast_in_zone(part, wanted, try_)
 
     return rule
+
+
+def _in_zone(name: str, arguments: Arguments) -> Typed:
+    """A cast to the type that is written, in a zone."""
+    value, wanted, zone = arguments
+    if not isinstance(wanted, Literal):
+        raise mismatch(name, (wanted.type,), "the type is a literal, such as 'int'")
+    return Typed((_variant(name, value), wanted, zone), parse_type(str(wanted.value)), True)
+
+
+def _as_json(name: str, arguments: Arguments) -> Typed:
+    """A variant as JSON, in UTC or in a zone."""
+    value, *zone = arguments
+    return Typed((_variant(name, value), *(implicit(a, STRING, name) for a in zone)), STRING)
 
 
 def _changed(name: str, arguments: Arguments) -> Typed:
@@ -137,7 +152,8 @@ VARIANTS: Final[Signatures] = family(
     signed(
         "try_parse_json", 1, 1, takes(STRING, gives=VARIANT, nullable=True), "text", "NULL where it is no JSON", "d"
     ),
-    signed("variant_json", 1, 1, _of_variant(STRING), "", "", "d"),  # of to_json
+    signed("variant_json", 1, 2, _as_json, "", "", "d"),  # of to_json
+    signed("variant_in_zone", 3, 3, _in_zone, "", "", "d"),  # of casts
     signed("variant_at", 2, 2, _get(False)),  # of variant_get and ``v:a.b[0]``
     signed(
         *("variant_get", 2, 3, _get(False), "variant, path [, literal type]"),

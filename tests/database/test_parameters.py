@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as some
 
 import everview as ev
 from everview.errors import SqlError, UnknownName, WrongType
+from everview.types import Variant
 
 
 class Colour(enum.StrEnum):
@@ -35,6 +37,19 @@ VALUES: list[tuple[Any, Any, str]] = [
     (b"\x00'", b"\x00'", "BINARY"),
     (dt.date(2020, 2, 29), dt.date(2020, 2, 29), "DATE"),
     (dt.datetime(2020, 2, 29, 1), dt.datetime(2020, 2, 29, 1), "TIMESTAMP"),
+    (dt.time(1, 2, 3, 4), dt.time(1, 2, 3, 4), "TIME"),
+    (pa.scalar(dt.time(1, 2)), dt.time(1, 2), "TIME"),
+    (dt.timedelta(days=2), dt.timedelta(days=2), "INTERVAL DAY"),
+    (dt.timedelta(days=-1, microseconds=1), dt.timedelta(days=-1, microseconds=1), "INTERVAL DAY TO SECOND"),
+    (bytearray(b"ab"), b"ab", "BINARY"),
+    (Decimal("1E+3"), Decimal(1000), "DECIMAL(4,0)"),
+    (Variant.of({"a": [1, "x"]}), Variant.of({"a": [1, "x"]}), "VARIANT"),
+    ([dt.time(1), None], [dt.time(1), None], "ARRAY<TIME>"),
+    (
+        [{"a": [1, 2], "b": dt.time(5)}],
+        [{"a": [1, 2], "b": dt.time(5)}],
+        "ARRAY<STRUCT<a: ARRAY<INTEGER> NOT NULL, b: TIME NOT NULL>>",
+    ),
     ([1, None, 2**40], [1, None, 2**40], "ARRAY<BIGINT>"),
     ({"a": 1}, {"a": 1}, "STRUCT<a: INTEGER NOT NULL>"),
 ]
@@ -45,6 +60,14 @@ def test_values_have_the_types_that_sql_has_for_them(value: Any, same: Any, type
     answer = ev.connect().sql("SELECT ? AS v", [value])
     assert answer.rows() == [(same,)]
     assert type_ == "VOID" or answer.schema["v"].type.sql == type_
+
+
+def test_a_time_of_day_is_found_by_a_parameter() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE shift (id INT PRIMARY KEY, starts TIME)")
+    db.sql("INSERT INTO shift VALUES (1, ?), (2, ?)", [dt.time(8, 30), dt.time(22)])
+    for starts, ids in ((dt.time(22), [(2,)]), (dt.time(8, 30), [(1,)])):
+        assert db.sql("SELECT id FROM shift WHERE starts = ?", [starts]).rows() == ids
 
 
 TEXTS = some.lists(some.text(alphabet="a'\"\\`;?:-%\n é", max_size=8), min_size=1, max_size=3)
@@ -89,6 +112,8 @@ def test_a_view_keeps_its_values_and_finds_them_again(tmp_path: Path) -> None:
         ("SELECT ?", {"a": 1}, "from a list"),
         ("SELECT * FROM ?", ["t"], "a parameter as a relation"),
         ("SELECT ?", [object()], "is no value of SQL"),
+        ("SELECT ?", [uuid.UUID(int=1)], "is no value of SQL"),
+        ("SELECT ?", [dt.time(1, tzinfo=dt.UTC)], "is no literal"),
         ("SELECT ?", [[1, "a"]], "a list of"),
         ("SELECT ?", ["\ud800"], "not Unicode"),
     ],

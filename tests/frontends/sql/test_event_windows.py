@@ -125,6 +125,8 @@ MISTAKES = {
     "SELECT window(ts, id) FROM t": "the length of a window is written down",
     "SELECT window(id, '1 hour') FROM t": "a window of BIGINT",
     "SELECT window(ts, '0 minutes') FROM t": "a window has a length",
+    "SELECT id.*, window(ts, '1 hour').* FROM t": "of BIGINT",
+    "SELECT count(window.*) FROM t GROUP BY window(ts, '1 hour')": "is not a value",
     "SELECT window(ts) FROM t": "window of 1 arguments",
     "SELECT window(ts, '1 hour'), window(ts, '2 hours') FROM t": "several windows of time",
     "SELECT session_window(ts, '1 hour') FROM t": "session_window without GROUP BY",

@@ -36,15 +36,19 @@ MOST_WINDOWS: Final = 100_000  # around one moment
 _CLAUSES: Final = ("expressions", "group", "having", "order", "qualify", "distinct")
 
 
-class BoundValue(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
-    """A bound expression as a node of the tree, in place of the call that computes it."""
+class HeldValue(str):
+    """The name of a call, which is how it is shown, with the expression that it stands for."""
 
-    arg_types = {"this": True, "value": True}  # noqa: RUF012
+    value: Expression
+
+
+class BoundValue(exp.Expression, exp.Func):  # pyright: ignore[reportPrivateImportUsage]
+    """A bound expression as a node of the tree, in place of the call that computes it: ``this`` is a `HeldValue`."""
 
 
 @handles(BoundValue, args="*")
 def _given(node: BoundValue, site: Site) -> Expression:
-    return node.args["value"]
+    return node.this.value
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,9 @@ def windowed(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[
         raise context.unsupported("several windows of time in one query", calls[-1], hint)
     made = _made(calls[0], node, rows, context)
     name = _name(calls[0]) or ""
-    shown = BoundValue(this=exp.to_identifier(name), value=made.struct)
+    held = HeldValue(name)
+    held.value = made.struct
+    shown = BoundValue(this=held)
     return _replaced(node, name, shown, rows.scope), NamedRows(made.plan, rows.scope)
 
 
@@ -169,7 +175,10 @@ def _replaced(node: exp.Select, name: str, shown: BoundValue, scope: Scope) -> e
             value: exp.Expr = shown.copy()
             for field in part.parts[1:]:
                 value = exp.Dot(this=value, expression=field.copy())
-            _put(part, value, part.parts[-1].name)
+            if isinstance(part.parts[-1], exp.Star):
+                part.replace(value)
+            else:
+                _put(part, value, part.parts[-1].name)
     return node
 
 

@@ -187,6 +187,8 @@ def placed(node: Place, site: Site) -> tuple[str, Expression]:
 
 @handles(exp.Dot, args="this expression")
 def _dot(node: exp.Dot, site: Site) -> Expression:
+    if isinstance(node.expression, exp.Star):
+        return _star(node.expression, site)
     if not isinstance(node.expression, exp.Identifier):
         raise site.context.unsupported(f"the name {node.sql('spark')[:60]}", node, "relations have one name")
     return call("get_field", expression(node.this, site), literal(node.expression.name))

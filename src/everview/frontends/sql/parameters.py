@@ -23,7 +23,7 @@ from everview.frontends.sql.places import SqlText
 from everview.plan.typing import common, literal
 from everview.scalars.expressions import Literal
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS, VOID
-from everview.types import Array, Field, Struct, Type
+from everview.types import Array, Field, Struct, Type, Variant
 from everview.types.names import check_names
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 MARK = "?"  # before the number of a parameter without a name; no name begins so
 DEEPEST_VALUE = 20  # levels of lists and dicts inside each other
-KINDS = "a parameter is a number, text, bytes, a date, a datetime, a timedelta, None, or a list or dict of these"
+KINDS = (
+    "a parameter is a number, text, bytes, date, datetime, time, timedelta, Variant, None, or a list or dict of these"
+)
 
 
 # -- marks in a text
@@ -217,7 +219,7 @@ def _plain(value: Any) -> Any:
             return kind(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    if isinstance(value, (decimal.Decimal, dt.date, dt.timedelta, list, tuple, dict)):
+    if isinstance(value, (decimal.Decimal, dt.date, dt.time, dt.timedelta, Variant, list, tuple, dict)):
         return value
     for unwrap in ("as_py", "item"):  # of Arrow's scalars, of NumPy's
         method = getattr(type(value), unwrap, None)

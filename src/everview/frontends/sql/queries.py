@@ -25,6 +25,7 @@ from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, NamedRows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
 from everview.frontends.sql.sources import from_clause, relation, renamed
+from everview.frontends.sql.stars import star_of, starred
 from everview.frontends.sql.unordered import ordered, refuse_unordered
 from everview.frontends.sql.values import relation as constant_relation
 from everview.frontends.sql.values import written
@@ -328,10 +329,9 @@ def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tupl
 
 def _item(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Iterable[tuple[str, Expression]]:
     """An item, or the columns that a star stands for."""
-    star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
-    if isinstance(star, exp.Star):
-        relation_name = node.table if isinstance(node, exp.Column) else None
-        return _star(star, relation_name or None, node, site)
+    star = star_of(node)
+    if star is not None:
+        return starred(star, node, site)
     if isinstance(node, Place):
         return [placed(node, site)]
     value = node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
@@ -345,37 +345,6 @@ def _item(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Iterable[
     bound = expression(value, site)
     name = column_name(node)
     return [(f"{name}()" if isinstance(bound, Now) and isinstance(node, exp.Column) else name, bound)]
-
-
-def _star(star: exp.Star, relation_name: str | None, node: exp.Expr, site: Site) -> list[tuple[str, Expression]]:
-    site.context.only(star, "except_", "replace", "rename")
-    try:
-        columns = [(v.name, v.expression) for v in site.scope.star(relation_name)]
-    except EverviewError as error:
-        site.context.source.locate(error, node)
-        raise
-    known = [name for name, _ in columns]
-    left_out = {_starred(part, known, site) for part in star.args.get("except_") or []}
-    other = {_starred(exp.column(part.alias), known, site): part.this for part in star.args.get("replace") or []}
-    new = {_starred(part.this, known, site): part.alias for part in star.args.get("rename") or []}
-    shown: list[tuple[str, Expression]] = []
-    for name, value in columns:
-        if fold(name) not in left_out:
-            changed = expression(other[fold(name)], site) if fold(name) in other else value
-            shown.append((new.get(fold(name), name), changed))
-    if not shown:
-        raise site.context.error("* stands for no columns", node, "is there a FROM clause?")
-    return shown
-
-
-def _starred(part: exp.Expr, known: list[str], site: Site) -> str:
-    from everview.types import unknown_name
-
-    if fold(part.name) not in {fold(k) for k in known}:
-        error = unknown_name("column", part.name, known)
-        site.context.source.locate(error, part)
-        raise error
-    return fold(part.name)
 
 
 def _generated(

@@ -33,7 +33,8 @@ class ZonedMoments:
             raise unknown_letters(pattern, piece.letter * piece.count)
         if piece.letter == "V":
             return pa.scalar(self.zone)
-        ahead, places = np.unique(self.clock - self.instants, return_inverse=True)
+        different: Any = np.unique(self.clock - self.instants, return_inverse=True)
+        ahead, places = different
         if piece.letter == "z":
             return self._named(piece, ahead, places, pattern)
         return pa.array([offset_text(int(a), piece.letter, piece.count) for a in ahead], pa.string()).take(

@@ -36,6 +36,17 @@ VIEWS = {
     "latest": "SELECT t.k, t.ts, t.v, u.v AS w FROM t ASOF JOIN u MATCH_CONDITION (t.ts >= u.ts) ON t.k = u.k",
     "minutes": "SELECT DISTINCT date_trunc('minute', ts) AS m, k FROM (SELECT * FROM t UNION ALL SELECT * FROM u)",
     "ranked": "SELECT k, v, row_number() OVER (PARTITION BY ts ORDER BY v DESC, k) AS r FROM t",
+    "recent": "SELECT k, ts, v, sum(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING "
+    "AND CURRENT ROW) AS s FROM t",
+    "around": "SELECT k, ts, v, min(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 3 MINUTES PRECEDING AND "
+    "INTERVAL 2 MINUTES FOLLOWING) AS m, count(*) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN CURRENT ROW AND "
+    "INTERVAL 4 MINUTES FOLLOWING) AS n FROM t",
+    "ahead": "SELECT ts, v, first_value(v) OVER (ORDER BY ts RANGE BETWEEN INTERVAL 7 MINUTES PRECEDING AND INTERVAL 2 "
+    "MINUTES PRECEDING EXCLUDE GROUP) AS f FROM (SELECT * FROM t UNION ALL SELECT * FROM u)",
+    "smoothed": "SELECT m, sum(s) AS s FROM (SELECT m, avg(v) OVER (PARTITION BY k ORDER BY m RANGE INTERVAL 2 MINUTES "
+    "PRECEDING) AS s FROM (SELECT k, v, date_trunc('minute', ts) AS m FROM t)) GROUP BY m",
+    "so_far": "SELECT k, ts, v, sum(v) OVER (PARTITION BY k ORDER BY ts) AS s FROM t",
+    "before": "SELECT k, ts, v, lag(v) OVER (PARTITION BY k ORDER BY ts) AS p FROM t",
     "joined": "SELECT a.window_start, a.k, a.s, b.m FROM tumbling a JOIN hopping b "
     "ON a.window_start = b.window_start AND a.k = b.k",
     "three": "SELECT a.k, a.ts, a.v, b.v AS w, c.v AS x FROM t a JOIN u b ON a.k = b.k AND a.ts = b.ts "
@@ -49,7 +60,7 @@ VIEWS = {
     " UNION ALL SELECT * FROM u WHERE v % 4 > 0), DESCRIPTOR(ts), INTERVAL 1 MINUTE) GROUP BY window_end",
     "all_time": "SELECT k, sum(v) AS s FROM t GROUP BY k",
 }
-UNBOUNDED = {"all_time", "latest"}
+UNBOUNDED = {"all_time", "latest", "so_far", "before"}
 
 
 def opened(
@@ -206,6 +217,18 @@ def test_a_view_may_emit_when_its_windows_close(tmp_path: Path) -> None:
     assert max(held(db, "closed")["bounded"]) <= 6
 
 
+def test_a_frame_is_told_once_no_row_comes_into_it() -> None:
+    db = opened(watermarks=True, views=())
+    frame = "RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING AND INTERVAL 2 MINUTES FOLLOWING"
+    db.sql(
+        f"CREATE MATERIALIZED VIEW v AS SELECT ts, sum(v) OVER (ORDER BY ts {frame}) AS s FROM t EMIT ON WINDOW CLOSE"
+    )
+    minute_by_minute(db, range(30))
+    told = dict(db.view("v").rows())
+    assert told == {START + m * MINUTE: sum(range(max(0, m - 5), m + 3)) for m in range(29 - 5 - 2)}
+    assert db.verify()
+
+
 def test_a_session_is_told_once_no_row_can_join_it_any_more(tmp_path: Path) -> None:
     db = ev.connect(tmp_path / "s")
     db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP, v BIGINT, WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES)")
@@ -307,12 +330,16 @@ def test_a_table_with_a_ttl_forgets_and_so_do_its_views(tmp_path: Path) -> None:
 
 def test_a_view_that_comes_later_has_what_came_before(tmp_path: Path) -> None:
     """Traces that views share have dropped rows which a new view still has to show."""
-    db = opened(tmp_path / "s", watermarks=True, views=["within", "tumbling", "sessions"])
+    db = opened(tmp_path / "s", watermarks=True, views=["within", "tumbling", "sessions", "recent"])
     minute_by_minute(db, range(40))
     db.sql(f"CREATE MATERIALIZED VIEW pairs AS SELECT t.v, u.v AS w FROM t JOIN u ON {NEAR}")
     db.sql(f"CREATE MATERIALIZED VIEW by_v AS SELECT t.k, t.v, u.k AS uk FROM t JOIN u ON t.v = u.v AND {NEAR[14:]}")
     least = f"SELECT window_start, k, min(v) AS m FROM {TUMBLING} GROUP BY window_start, k"
     db.sql(f"CREATE MATERIALIZED VIEW least AS {least}")
+    recent = VIEWS["recent"].replace("sum(v)", "max(v)").replace("5 MINUTES", "9 MINUTES")
+    db.sql(f"CREATE MATERIALIZED VIEW longer AS {recent}")
+    db.sql(f"CREATE MATERIALIZED VIEW most AS {VIEWS['recent'].replace('sum(v)', 'max(v)')}")
+    assert len(db.view("longer")) == len(db.view("most")) == 40
     again = "SELECT session_window.end AS e, k, min(v) AS m FROM t GROUP BY k, session_window(ts, '2 minutes')"
     db.sql(f"CREATE MATERIALIZED VIEW again AS {again}")
     db.sql(f"CREATE MATERIALIZED VIEW visits AS {VIEWS['visits']}")
@@ -323,7 +350,7 @@ def test_a_view_that_comes_later_has_what_came_before(tmp_path: Path) -> None:
     db = ev.connect(tmp_path / "s")
     minute_by_minute(db, range(44, 50))
     db.vacuum()
-    for view in ("pairs", "by_v", "least", "again", "visits"):
+    for view in ("pairs", "by_v", "least", "again", "visits", "longer", "most"):
         assert max(held(db, view)["bounded"]) <= 30
     assert db.verify()
 

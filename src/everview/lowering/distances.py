@@ -183,7 +183,7 @@ def _moved(expression: Expression) -> tuple[int, int] | None:
         case Call(("add" | "add_time_to" | "add_days_to") as how, (moved, constant)) | Call(
             ("subtract" | "subtract_time_to" | "subtract_days_to") as how, (moved, constant)
         ):
-            inner, micros = _moved(moved), _micros(constant)
+            inner, micros = _moved(moved), constant_micros(constant)
             if inner is None or micros is None:
                 return None
             return inner[0], inner[1] + (micros if how.startswith("add") else -micros)
@@ -191,7 +191,8 @@ def _moved(expression: Expression) -> tuple[int, int] | None:
             return None
 
 
-def _micros(constant: Expression) -> int | None:
+def constant_micros(constant: Expression) -> int | None:
+    """The length of an interval of days and time that is written down, in microseconds."""
     while isinstance(constant, Cast):
         constant = constant.argument
     if isinstance(constant, Literal) and constant.type in (DAY, DAY_TIME) and constant.value is not None:

@@ -19,6 +19,7 @@ from everview.circuit.nodes import Apply, Source, inputs_of, reads_of
 from everview.circuit.rewrite import Copy, rewired
 from everview.circuit.stream import Stream, StreamTrace
 from everview.lowering.distances import Distance, demanded
+from everview.lowering.frames import frame_span
 from everview.lowering.promises import (
     NO_FACTS,
     TIMES,
@@ -49,6 +50,7 @@ from everview.operators.linear import Map, Plus, Project
 from everview.operators.multijoin import MultijoinIncremental
 from everview.operators.operator import Layout, Moment
 from everview.operators.semijoin import SemijoinIncremental
+from everview.operators.window import WindowIncremental
 from everview.plan.timed import CLOCK, is_watermark, tells_time
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Call, Column, Expression, Literal
@@ -170,7 +172,7 @@ def _unread(
     match node.operator:
         case OverChanges() as operator:
             groups = {f: either(facts.get(f) for facts in given) for f in range(group_fields(operator))}
-            return [_without_none(groups)] * len(node.reads)
+            return [_without_none({**_before_frames(circuit, node, given[0]), **groups})] * len(node.reads)
         case JoinIncremental() as operator:
             return [_unmet(circuit, node_id, operator, side, known, near) for side in (LEFT, RIGHT)]
         case SemijoinIncremental() as operator:
@@ -184,6 +186,14 @@ def _unread(
             return _unextended(operator, given)
         case _:
             return [NO_FACTS] * len(node.reads)
+
+
+def _before_frames(circuit: Circuit, node: Apply, given: Facts) -> Mapping[int, Bound | None]:
+    """The bound of rows that are in no frame that a row to come changes."""
+    span = frame_span(circuit, node) if isinstance(node.operator, WindowIncremental) else None
+    if span is None or span.back is None:
+        return {}
+    return {span.field: earlier(given.get(span.field), span.ahead + span.back)}
 
 
 def _without_none(bounds: Mapping[int, Bound | None]) -> Facts:

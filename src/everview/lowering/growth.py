@@ -12,6 +12,7 @@ from everview.operators.expired import Expired
 from everview.operators.join import JoinIncremental
 from everview.operators.linear import Plus, Project, Recode
 from everview.operators.semijoin import SemijoinIncremental
+from everview.operators.window import WindowIncremental
 from everview.plan.timed import expired_of, tells_time
 
 
@@ -83,6 +84,11 @@ def _why(circuit: Circuit, reading: Reading) -> str:
     node = circuit[reading.reader]
     assert isinstance(node, Apply), "operators read traces"
     match node.operator:
+        case WindowIncremental():
+            return (
+                "its functions may read any row of a partition; a watermark bounds partitions by time, "
+                "and frames of RANGE BETWEEN INTERVAL … PRECEDING over it"
+            )
         case OverChanges():
             return "no watermark bounds a column of its groups, so any group may still change"
         case JoinIncremental() | SemijoinIncremental() | AsofIncremental():

@@ -17,6 +17,7 @@ from typing import Final
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
+from everview.lowering.frames import frame_span
 from everview.operators.aggregate import Weigh
 from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
@@ -129,6 +130,8 @@ def _of_node(circuit: Circuit, node: Node, known: Mapping[int, PromisedBounds]) 
             return _mapped(circuit, operator, inputs[0])
         case Explode():
             return _exploded(operator, inputs[0])
+        case WindowIncremental() if operator.sessions is None:
+            return PromisedBounds(_of_frames(circuit, node, inputs[0].fields))
         case _ if isinstance(operator, _SAME):
             return inputs[0]
         case _:
@@ -178,6 +181,14 @@ def of_seed(operator: MultijoinIncremental, atom: int, facts: Facts) -> Facts:
     fields = operator.join.queries[atom].indexes[atom].fields
     variables = operator.join.variables[atom]
     return {variables[field_]: facts[place] for place, field_ in enumerate(fields) if place in facts}
+
+
+def _of_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
+    """A row changes those whose frames it is in: no further back than their frames reach ahead."""
+    assert isinstance(window.operator, WindowIncremental), "frames are of windows"
+    keys, span = _agreed([given], range(group_fields(window.operator))), frame_span(circuit, window)
+    first = None if span is None else earlier(given.get(span.field), span.ahead)
+    return keys if span is None or first is None else {**keys, span.field: first}
 
 
 def _of_sessions(operator: WindowIncremental, edges: SessionEdges, given: Facts) -> Facts:

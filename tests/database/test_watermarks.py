@@ -36,6 +36,17 @@ VIEWS = {
     "latest": "SELECT t.k, t.ts, t.v, u.v AS w FROM t ASOF JOIN u MATCH_CONDITION (t.ts >= u.ts) ON t.k = u.k",
     "minutes": "SELECT DISTINCT date_trunc('minute', ts) AS m, k FROM (SELECT * FROM t UNION ALL SELECT * FROM u)",
     "ranked": "SELECT k, v, row_number() OVER (PARTITION BY ts ORDER BY v DESC, k) AS r FROM t",
+    "bucketed": "SELECT time_bucket(INTERVAL 10 MINUTES, ts) AS b, k, count(DISTINCT v) AS d FROM t GROUP BY 1, k",
+    "numbered": "SELECT unix_timestamp(ts) DIV 600 AS b, count(DISTINCT v) AS d FROM t GROUP BY 1",
+    "floored": "SELECT year(ts) AS y, floor(unix_timestamp(ts) / 600) AS b, min(v) AS d FROM t GROUP BY 1, 2",
+    "rounded": "SELECT unix_timestamp(ts) - unix_timestamp(ts) % 600 AS b, min(v) AS d FROM t GROUP BY 1",
+    "in_text": "SELECT date_format(ts, 'yyyy-MM-dd HH:mm') AS b, min(v) AS d FROM t GROUP BY 1",
+    "apart": "SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON t.k = u.k "
+    "AND t.ts - u.ts BETWEEN INTERVAL -5 MINUTES AND INTERVAL 10 MINUTES",
+    "seconds": "SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON t.k = u.k "
+    "AND unix_timestamp(t.ts) - unix_timestamp(u.ts) <= 240 AND 120 > unix_timestamp(u.ts) - unix_timestamp(t.ts)",
+    "minutes_apart": "SELECT t.k, t.ts, t.v, u.v AS w FROM t JOIN u ON t.k = u.k "
+    "AND timestampdiff(MINUTE, u.ts, t.ts) BETWEEN -3 AND 4",
     "recent": "SELECT k, ts, v, sum(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING "
     "AND CURRENT ROW) AS s FROM t",
     "around": "SELECT k, ts, v, min(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL 3 MINUTES PRECEDING AND "
@@ -60,7 +71,7 @@ VIEWS = {
     " UNION ALL SELECT * FROM u WHERE v % 4 > 0), DESCRIPTOR(ts), INTERVAL 1 MINUTE) GROUP BY window_end",
     "all_time": "SELECT k, sum(v) AS s FROM t GROUP BY k",
 }
-UNBOUNDED = {"all_time", "latest", "so_far", "before"}
+UNBOUNDED = {"all_time", "in_text", "latest", "so_far", "before"}
 
 
 def opened(
@@ -226,6 +237,21 @@ def test_a_frame_is_told_once_no_row_comes_into_it() -> None:
     minute_by_minute(db, range(30))
     told = dict(db.view("v").rows())
     assert told == {START + m * MINUTE: sum(range(max(0, m - 5), m + 3)) for m in range(29 - 5 - 2)}
+    assert db.verify()
+
+
+def test_a_bucket_is_told_once_it_is_over() -> None:
+    db = opened(watermarks=True, views=())
+    bucket = "time_bucket(INTERVAL 10 MINUTES, ts)"
+    db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT {bucket} AS b, count(*) AS n FROM t GROUP BY 1 EMIT ON WINDOW CLOSE")
+    minute_by_minute(db, range(40))
+    assert sorted(db.view("v").rows()) == [(START + m * MINUTE, 10) for m in (0, 10, 20)]
+    db.sql(f"CREATE MATERIALIZED VIEW in_text AS {VIEWS['in_text']}")
+    assert "group by date_trunc" in db.explain("in_text")
+    db.sql(
+        "CREATE MATERIALIZED VIEW days AS SELECT to_date(date_format(ts, 'yyyy-MM-dd')) AS d, min(v) FROM t GROUP BY 1"
+    )
+    assert "unbounded" not in held(db, "days")
     assert db.verify()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, inputs_of, reads_of
@@ -19,7 +19,7 @@ from everview.plan.conditions import conjuncts
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME
-from everview.types import TIMESTAMP
+from everview.types import BIGINT, INTEGER, TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,8 @@ def _conditions(circuit: Circuit, operator: Where | Filter) -> Iterator[NotBefor
             if sides[0] is not None and sides[1] is not None:
                 (a, i), (b, j) = sides[0], sides[1]
                 yield from _compared(part.function, (arguments[a], i), (arguments[b], j))
+            for apart in _apart(part):
+                yield NotBefore(arguments[apart.later], apart.micros, arguments[apart.earlier])
 
 
 def _compared(how: str, a: tuple[int, int], b: tuple[int, int]) -> Iterator[NotBefore]:
@@ -173,6 +175,50 @@ def _compared(how: str, a: tuple[int, int], b: tuple[int, int]) -> Iterator[NotB
         yield NotBefore(a[0], a[1] - b[1], b[0])
     if how in ("less", "less_equal", "equal"):
         yield NotBefore(b[0], b[1] - a[1], a[0])
+
+
+_TURNED: Final = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+
+def _apart(condition: Call) -> Iterator[NotBefore]:
+    """What a bound on the difference of two moments demands: ``a.ts - b.ts <= INTERVAL 1 HOUR``."""
+    how, (difference, bound) = condition.function, condition.arguments
+    if not isinstance(bound, Literal | Cast):
+        how, difference, bound = _TURNED.get(how, how), bound, difference
+    found, most = _difference(difference), _constant(bound)
+    if found is None or most is None:
+        return
+    a, b, unit, slack = found
+    if how in ("less", "less_equal", "equal"):
+        yield NotBefore(b, most * unit + slack, a)
+    if how in ("greater", "greater_equal", "equal"):
+        yield NotBefore(a, slack - most * unit, b)
+
+
+def _difference(expression: Expression) -> tuple[int, int, int, int] | None:
+    """Two columns of moments, the microseconds of a unit of their difference, and by how many that is rounded."""
+    match expression:
+        case Call("subtract_timestamps", (Column(a, _, x), Column(b, _, y))) if x == y == TIMESTAMP:
+            return a, b, 1, 0
+        case Call("subtract", (Call(one, (Column(a, _, x),)), Call(other, (Column(b, _, y),)))) if (
+            one == other and one in _UNITS and x == y == TIMESTAMP
+        ):
+            return a, b, _UNITS[one], _UNITS[one] if _UNITS[one] > 1 else 0
+        case Call("integral_divide", (inner, Literal(size))) if isinstance(size, int) and size > 0:
+            found = _difference(inner)
+            return None if found is None else (*found[:2], found[2] * size, found[3] + found[2] * size)
+        case _:
+            return None
+
+
+_UNITS: Final = {"unix_micros": 1, "unix_millis": 1_000, "unix_seconds": 1_000_000, "unix_timestamp": 1_000_000}
+
+
+def _constant(expression: Expression) -> int | None:
+    whole = (
+        isinstance(expression, Literal) and isinstance(expression.value, int) and expression.type in (BIGINT, INTEGER)
+    )
+    return expression.value if whole else constant_micros(expression)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _moved(expression: Expression) -> tuple[int, int] | None:

@@ -21,8 +21,8 @@ from everview.circuit.stream import Stream, StreamTrace
 from everview.lowering.distances import Distance, demanded
 from everview.lowering.frames import frame_span
 from everview.lowering.promises import (
+    COUNTED,
     NO_FACTS,
-    TIMES,
     Bound,
     Facts,
     Promise,
@@ -131,11 +131,11 @@ def _expiries(circuit: Circuit, sessions: Container[int], *, steady_clock: bool)
 
 
 def _common(circuit: Circuit, trace: int, unread: Sequence[Facts]) -> Expiry | None:
-    """The time by which all readers of a trace leave rows unread: the one with the simplest bound."""
+    """The time by which all readers leave rows of a trace unread: by the simplest bound, a moment before a number."""
     types = circuit.layout(trace).schema.types
-    bounds = {f: either(facts.get(f) for facts in unread) for f in unread[0] if types[f] in TIMES}
+    bounds = {f: either(facts.get(f) for facts in unread) for f in unread[0]}
     known = [Expiry(f, bound) for f, bound in bounds.items() if bound is not None]
-    return min(known, key=lambda expiry: (len(expiry.bound), expiry.field), default=None)
+    return min(known, key=lambda e: (len(e.bound), COUNTED.index(types[e.field]), e.field), default=None)
 
 
 def _can_be_kept(circuit: Circuit, trace: int) -> bool:
@@ -161,7 +161,8 @@ def readings(circuit: Circuit, *, steady_clock: bool = False) -> Iterator[Readin
         else:
             unread = _unread(circuit, node_id, node, known, near.get(node_id, ()))
         for read, facts in zip(reads_of(node), unread, strict=True):
-            yield Reading(node_id, read.node, facts)
+            types = circuit.layout(read.node).schema.types
+            yield Reading(node_id, read.node, {f: bound for f, bound in facts.items() if types[f] in COUNTED})
 
 
 def _unread(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, reads_of
 from everview.lowering.expiry import Reading, is_clock, readings
+from everview.lowering.promises import group_fields, promises
 from everview.operators.asof import AsofIncremental
 from everview.operators.by_state import OverChanges
 from everview.operators.due import DueIncremental
@@ -14,6 +15,7 @@ from everview.operators.linear import Plus, Project, Recode
 from everview.operators.semijoin import SemijoinIncremental
 from everview.operators.window import WindowIncremental
 from everview.plan.timed import expired_of, tells_time
+from everview.types import STRING
 
 
 def growth(circuit: Circuit) -> dict[int, str]:
@@ -79,6 +81,13 @@ def _behind(circuit: Circuit, at: int | None) -> Expired | None:
     return None
 
 
+def _is_by_text(circuit: Circuit, node: Apply, groups: int) -> bool:
+    """Whether groups have a time that a watermark bounds, but as text."""
+    facts = [promises(circuit)[i].fields for i in node.inputs if i is not None]
+    types = node.operator.inputs[0].layout.schema.types[:groups]
+    return any(type_ == STRING and all(f in known for known in facts) for f, type_ in enumerate(types))
+
+
 def _why(circuit: Circuit, reading: Reading) -> str:
     """Why a reader may ask for any row of a trace."""
     node = circuit[reading.reader]
@@ -88,6 +97,10 @@ def _why(circuit: Circuit, reading: Reading) -> str:
             return (
                 "its functions may read any row of a partition; a watermark bounds partitions by time, "
                 "and frames of RANGE BETWEEN INTERVAL … PRECEDING over it"
+            )
+        case OverChanges() as operator if _is_by_text(circuit, node, group_fields(operator)):
+            return (
+                "its groups are told apart by a text, which has no order: group by date_trunc, and write the text above"
             )
         case OverChanges():
             return "no watermark bounds a column of its groups, so any group may still change"

@@ -18,6 +18,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
 from everview.lowering.frames import frame_span
+from everview.lowering.rising import rising_in
 from everview.operators.aggregate import Weigh
 from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
@@ -37,11 +38,12 @@ from everview.operators.window import SessionEdges, WindowIncremental
 from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
-from everview.scalars.expressions import Call, Cast, Column, Expression, Literal, rewritten
-from everview.scalars.kinds import DAY, DAY_TIME
+from everview.scalars.expressions import Call, Column, Expression, Literal, rewritten
+from everview.scalars.kinds import DAY_TIME
 from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP, Schema
 
 TIMES: Final = (TIMESTAMP, DATE)
+COUNTED: Final = (*TIMES, BIGINT, INTEGER)  # what rows can be kept in the order of
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,52 +290,6 @@ def _cancelled(expression: Expression) -> Expression:
             return moment
         case _:
             return expression
-
-
-_WITH_CONSTANT: Final = frozenset(
-    {"add", "subtract", "add_time_to", "add_days_to", "subtract_time_to", "subtract_days_to", "date_add", "date_sub"}
-)
-_OF_ONE: Final = frozenset({"unix_micros", "unix_seconds", "timestamp_micros", "timestamp_seconds", "year"})
-_CASTS: Final = ((TIMESTAMP, DATE), (DATE, TIMESTAMP), (INTEGER, BIGINT))
-_SHORT: Final = (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME)
-
-
-def rising_in(expression: Expression) -> Column | None:
-    """The one column that an expression depends on, if the expression never falls as the column rises."""
-    match expression:
-        case Column():
-            return expression
-        case Cast(argument, type_) if (argument.type, type_) in _CASTS:
-            return rising_in(argument)
-        case Call("date_trunc", (Literal(), argument)):
-            return rising_in(argument)
-        case Call(function, (argument,)) if function in _OF_ONE:
-            return rising_in(argument)
-        case Call("subtract", (whole, Call("pmod", (part, Literal(size))))) if _is_rest(whole, part, size):
-            return rising_in(whole)
-        case Call(function, (argument, constant)) if function in _WITH_CONSTANT and _is_constant(constant):
-            return rising_in(argument) if argument.type in _SHORT else None
-        case Call("add", (constant, argument)) if _is_constant(constant) and argument.type in _SHORT:
-            return rising_in(argument)
-        case _:
-            return None
-
-
-def _is_constant(expression: Expression) -> bool:
-    while isinstance(expression, Cast):
-        expression = expression.argument
-    return isinstance(expression, Literal) and expression.value is not None and expression.type in _SHORT
-
-
-def _is_rest(whole: Expression, part: Expression, size: object) -> bool:
-    """Whether ``whole - pmod(part, size)`` rounds down: the part is the whole, or differs from it by a constant."""
-    if not isinstance(size, int) or size <= 0:
-        return False
-    match part:
-        case Call("subtract" | "add", (same, constant)) if _is_constant(constant):
-            return same == whole
-        case _:
-            return part == whole
 
 
 # -- conditions between the times of two sides

@@ -69,5 +69,10 @@ class Expired(Operator):
         known = known[known[:, -1] > 0]
         if known[:, -1].sum() < self.promises:
             return Step(nothing(self.rows.width))
-        first = int(known[:, 0].min())
-        return Step(negated(rows.within(np.array([[FIRST, first - 1, 1]], np.int64), 0)))
+        time = self.rows.schema.fields[0]
+        first = int(known[:, -2].min())  # the last word of the only field
+        if first == FIRST:
+            return Step(nothing(self.rows.width))
+        known_flag = [1] if time.words > 1 else []  # of numbers that may be NULL
+        span = np.array([[*known_flag, FIRST, first - 1, 1]], np.int64)
+        return Step(negated(rows.within(span, len(known_flag))))

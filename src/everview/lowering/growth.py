@@ -5,13 +5,8 @@ from __future__ import annotations
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, reads_of
 from everview.lowering.expiry import Reading, is_clock, readings
-from everview.operators.asof import AsofIncremental
-from everview.operators.by_state import OverChanges
-from everview.operators.due import DueIncremental
 from everview.operators.expired import Expired
-from everview.operators.join import JoinIncremental
 from everview.operators.linear import Plus, Project, Recode
-from everview.operators.semijoin import SemijoinIncremental
 from everview.plan.timed import expired_of, tells_time
 
 
@@ -82,12 +77,4 @@ def _why(circuit: Circuit, reading: Reading) -> str:
     """Why a reader may ask for any row of a trace."""
     node = circuit[reading.reader]
     assert isinstance(node, Apply), "operators read traces"
-    match node.operator:
-        case OverChanges():
-            return "no watermark bounds a column of its groups, so any group may still change"
-        case JoinIncremental() | SemijoinIncremental() | AsofIncremental():
-            return "no watermark bounds the times that it is joined by, so any row may still find a partner"
-        case DueIncremental():
-            return "its clock may go back, and then rows that have passed are read again"
-        case _:
-            return "any row may still be read"
+    return node.operator.asked_again

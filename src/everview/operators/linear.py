@@ -28,11 +28,14 @@ from everview.operators.operator import (
     InPlace,
     Layout,
     Operator,
+    Origins,
     Partition,
     Port,
+    SameRows,
     Step,
     UnaryOperator,
     carried,
+    from_fields,
     nothing,
     word_columns,
 )
@@ -82,6 +85,11 @@ class Map(Calling, UnaryOperator):
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.keep)
 
+    @property
+    def origins(self) -> Origins:
+        """Of the fields that are kept; what the function computes is for those to tell who know expressions."""
+        return from_fields(self.keep)
+
     @cached_property
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
@@ -121,7 +129,7 @@ class Map(Calling, UnaryOperator):
 
 
 @dataclass(frozen=True)
-class Filter(InPlace, Calling, UnaryOperator):
+class Filter(InPlace, Calling, SameRows):
     """Keep the rows for which a pure predicate is true."""
 
     source: Layout
@@ -209,6 +217,10 @@ class Project(ByWords):
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.fields)
 
+    @property
+    def origins(self) -> Origins:
+        return from_fields(self.fields)
+
 
 @dataclass(frozen=True)
 class Recode(ByWords):
@@ -239,6 +251,11 @@ class Recode(ByWords):
             assembler.store(there, new, value if new.type == BIGINT else assembler.emit_wide(op.WIDEN, value))
         return assembler.projection(self.schema.width)
 
+    @property
+    def origins(self) -> Origins:
+        fields = zip(self.source.schema.fields, self.schema.fields, strict=True)
+        return from_fields(place if old.type == new.type else None for place, (old, new) in enumerate(fields))
+
 
 def recodes(old: Field, new: Field) -> bool:
     """Whether every value of the one field is a value of the other."""
@@ -254,7 +271,7 @@ def recodes(old: Field, new: Field) -> bool:
 
 
 @dataclass(frozen=True)
-class NotNull(InPlace, ByWords):
+class NotNull(InPlace, SameRows, ByWords):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
@@ -265,7 +282,7 @@ class NotNull(InPlace, ByWords):
 
 
 @dataclass(frozen=True)
-class Matching(InPlace, ByWords):
+class Matching(InPlace, SameRows, ByWords):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -296,7 +313,7 @@ class Matching(InPlace, ByWords):
 
 
 @dataclass(frozen=True)
-class Negate(InPlace, UnaryOperator):
+class Negate(InPlace, SameRows):
     """Flip the sign of every weight."""
 
     source: Layout
@@ -320,6 +337,10 @@ class _Sum(Operator):
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return inputs[0] if all(other == inputs[0] for other in inputs) else Anywhere()
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(range(len(self.source.schema)), len(self.inputs))
 
 
 @dataclass(frozen=True)
@@ -364,7 +385,7 @@ class Minus(_Sum):
 
 
 @dataclass(frozen=True)
-class Inspect(InPlace, Calling, UnaryOperator):
+class Inspect(InPlace, Calling, SameRows):
     """Call a function with every change that passes, and pass it on."""
 
     source: Layout

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Source
-from everview.circuit.program import Owed, Program, Ran
+from everview.circuit.program import Program
+from everview.circuit.stepping import Owed, Ran
 from everview.codes.backed import BackedDictionary
 from everview.codes.dictionary import Mark
 from everview.operators.operator import Context

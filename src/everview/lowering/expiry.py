@@ -66,7 +66,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one reader of a trace leaves unread: rows with one of these fields before its bound."""
+    """Bounds below which one reader of a trace ignores rows, by field."""
 
     reader: int
     trace: int

@@ -29,7 +29,7 @@ def growth(circuit: Circuit) -> dict[int, str]:
 
 
 def _by_ttl(circuit: Circuit, trace: int) -> str | None:
-    """What bounds a trace of tables that all forget their rows."""
+    """How the TTLs of tables bound a trace; None if one of them has none."""
     sources, seen, waiting = set[str](), set[int](), [trace]
     while waiting:
         at = waiting.pop()

@@ -328,7 +328,7 @@ class Reasons:
         return (yield from self._all(question, [(plan.left, left), (plan.right, right)]))
 
     def _absent(self, plan: Join, row: Row, side: int) -> Why:
-        """What there is none of: a partner of a row of one side."""
+        """The explanation that a row of one side has no partner."""
         missing = plan.inputs[1 - side]
         known = self._finder.required(plan, row, side, {})
         if known is None:

@@ -37,7 +37,7 @@ class CheckRows:
     column: str = ""  # that is generated, if that is what is checked
 
     def query(self, table: str, schema: Schema) -> str:
-        """The rows that break it."""
+        """The SQL of the rows that violate the constraint."""
         if self.column:
             type_ = schema[self.column].type.sql
             return f"SELECT * FROM {quoted(table)} WHERE NOT ({quoted(self.column)} <=> CAST(({self.text}) AS {type_}))"

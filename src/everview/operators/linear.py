@@ -100,11 +100,9 @@ class Map(Calling, UnaryOperator):
 
     def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
         """The program that gives the images from words alone, or why there is none."""
-        source, arguments = self.source.schema, self.arguments
-        if arguments is None:
-            arguments = tuple(range(len(source)))
+        source, given = self.source.schema, _given(self.source.schema, self.arguments)
         return self._programs.of(
-            functions[self.function].call, lambda f: f.projection_in_words(source, self.keep, arguments, self.schema)
+            functions[self.function].call, lambda f: f.projection_in_words(source, self.keep, given, self.schema)
         )
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
@@ -143,10 +141,8 @@ class Filter(InPlace, Calling, SameRows):
 
     def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
         """The program that decides from words alone, or why there is none."""
-        source, arguments = self.source.schema, self.arguments
-        if arguments is None:
-            arguments = tuple(range(len(source)))
-        return self._programs.of(functions[self.function].call, lambda f: f.predicate_in_words(source, arguments))
+        source, given = self.source.schema, _given(self.source.schema, self.arguments)
+        return self._programs.of(functions[self.function].call, lambda f: f.predicate_in_words(source, given))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         program = self.in_words(context.functions)
@@ -416,6 +412,11 @@ def _evaluated(delta: Matrix, width: int, step: Callable[[Matrix], Step]) -> Ste
         if rows.shape[0] == delta.shape[0]:
             raise
     return step(rows) if rows.shape[0] else Step(nothing(width))
+
+
+def _given(schema: Schema, arguments: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The fields that a function is given: all, unless some are named."""
+    return tuple(range(len(schema))) if arguments is None else arguments
 
 
 def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from codes.strategies import atoms, cells, names, same, scalar_types, types, values
 from everview.codes import atom_key, ingest, pack, pack_all, to_rows, unpack
 from everview.codes.buffers import bytes_of, valid_of
-from everview.codes.canonical import from_bytes, to_bytes, tuple_bytes
-from everview.errors import SchemaError, WrongType
+from everview.codes.canonical import from_bytes, to_bytes
+from everview.errors import WrongType
 from everview.kernels.canonical_read import first_malformed
-from everview.types import ANY, BIGINT, Array, Field, Schema, Struct, parse_type
+from everview.types import BIGINT, Array, Field, Schema, Struct, parse_type
 
 
 def rows_of(column):
@@ -34,15 +34,6 @@ def test_values_come_back(value):
 @given(st.lists(st.none() | atoms, max_size=10))
 def test_bytes_are_ordered_as_values(found):
     assert [atom_key(v) for v in sorted(found, key=pack)] == sorted(map(atom_key, found))
-
-
-@given(st.lists(st.tuples(atoms, atoms), max_size=10))
-def test_tuples_are_ordered_as_their_parts(found):
-    schema = Schema.of(a=ANY, b=ANY)
-    encoded = rows_of(tuple_bytes(schema, ingest(schema, found)[0]))
-    keys = [tuple(map(atom_key, row)) for row in found]
-    assert [keys[i] for i in sorted(range(len(found)), key=encoded.__getitem__)] == sorted(keys)
-    assert all(raw == b"\2" + pack(a) + pack(b) for raw, (a, b) in zip(encoded, found, strict=True))
 
 
 @given(scalar_types, st.data())
@@ -117,16 +108,6 @@ def test_other_zeros_and_nans_are_malformed():
     assert first_malformed(*bytes_of(column), valid_of(column)) == 1
     column = pa.array([pack(float("nan")), other_nan], pa.binary())
     assert first_malformed(*bytes_of(column), valid_of(column)) == 1
-
-
-def test_a_tuple_has_at_most_255_columns():
-    schema = Schema(Field(f"c{i}", BIGINT) for i in range(256))
-    table, _ = ingest(schema, [tuple(range(256))])
-    with pytest.raises(SchemaError, match="a tuple of 256 columns") as raised:
-        tuple_bytes(schema, table)
-    assert "255" in raised.value.hint
-    fewer = Schema(schema.fields[:255])
-    assert rows_of(tuple_bytes(fewer, table.select(fewer.names)))[0][0] == 255
 
 
 REFUSED = [

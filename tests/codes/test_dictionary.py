@@ -12,8 +12,6 @@ from codes.strategies import blobs, texts
 from everview.codes import Dictionary, Entries
 from everview.codes.buffers import NO_OCTETS, Bytes, bytes_of
 from everview.errors import CodeCollision, CorruptState
-from everview.kernels.dictionary import compare_rows
-from everview.kernels.jit import i64, kernel, octets, offsets32, rows, words
 from everview.kernels.xxh64 import hash_bytes
 from everview.types import BIGINT, BINARY, ID, KINDS, NULL_WORD, STRING, SYMBOL
 
@@ -228,29 +226,6 @@ def test_comparing_is_by_value(found):
         for b, y in zip(codes, key, strict=True):
             assert d.compare(STRING, a, b) == (x > y) - (x < y)
     assert d.compare(BIGINT, 1, 2) == -1
-
-
-@kernel(i64, words, rows, i64, i64, offsets32, words, words, words, octets)
-def compare_two(order, matrix, i, j, slots, codes, kinds, bounds, arena):
-    return compare_rows(order, matrix, i, matrix, j, 0, len(order), slots, codes, kinds, bounds, arena)
-
-
-@given(st.data())
-def test_rows_compare_by_value_in_kernels(data):
-    from codes.strategies import fixed_types
-    from codes.strategies import rows as some_rows
-    from everview.codes import atom_key, encode_rows, order_kinds
-    from everview.types import ANY, Field, Schema
-
-    fixed = data.draw(fixed_types)
-    schema = Schema([Field("n", fixed), Field("a", ANY), Field("s", STRING)])
-    found = data.draw(some_rows(schema, max_size=5))
-    d = Dictionary()
-    matrix = encode_rows(schema, found, d)
-    keys = [tuple(atom_key(v) for v in row) for row in found]
-    for i, x in enumerate(keys):
-        for j, y in enumerate(keys):
-            assert compare_two(order_kinds(schema), matrix, i, j, *d.arrays()) == (x > y) - (x < y)
 
 
 def test_an_unknown_code_is_our_mistake():

@@ -14,10 +14,19 @@ import pytest
 
 import everview.operators
 from everview.circuit import Circuit
-from everview.circuit.incrementalize import RULES, by_state, incremental, rule_of
+from everview.circuit.incrementalize import RULES, by_state, constant, incremental, linear, rule_of
 from everview.operators.aggregate import Aggregate, Weigh
+from everview.operators.arrange import Consolidate
+from everview.operators.billed import Billed
 from everview.operators.by_state import ByState, OverChanges, OverWhole
+from everview.operators.constant import Repeated, Unit, Written
+from everview.operators.due import DueIncremental
+from everview.operators.expired import Expired
+from everview.operators.join import JoinChanges, JoinTrace
+from everview.operators.linear import FlatMap
+from everview.operators.multijoin import Deal
 from everview.operators.operator import Context, Layout, Operator, Port, UnaryOperator, key_partition
+from everview.operators.pad import Pad
 from everview.operators.pointwise import Pointwise
 from everview.operators.semijoin import SemijoinIncremental
 from everview.oracle import evaluate
@@ -77,6 +86,24 @@ def test_an_operator_of_a_query_has_a_meaning(kind: type[Operator]) -> None:
 def test_what_reads_traces_runs_at_nested_time_or_says_why_not(kind: type[Operator]) -> None:
     if kind.reads is not Operator.reads and kind not in (Pointwise, SemijoinIncremental):  # never put into a child
         assert kind.step_at is not Operator.step_at or kind.root_only is not None
+
+
+# These make values of their own, or nothing that expires is known to need them: what they read is kept.
+KEPT = {
+    Billed, Consolidate, Deal, DueIncremental, Expired, FlatMap, JoinChanges, JoinTrace, Pad, Pointwise, Repeated, Unit,
+    Written,
+}  # fmt: skip
+IN_CHANGES = [kind for kind in OPERATORS if rule_of(kind) in (linear, constant, incremental)]
+
+
+@pytest.mark.parametrize("kind", IN_CHANGES)
+def test_an_operator_says_where_its_values_come_from_or_nothing_behind_it_expires(kind: type[Operator]) -> None:
+    assert (kind.origins is Operator.origins) == (kind in KEPT)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OPERATORS if kind.reads is not Operator.reads])
+def test_an_operator_says_which_rows_of_its_traces_are_read_again_or_all_are_kept(kind: type[Operator]) -> None:
+    assert (kind.lookups is Operator.lookups) == (kind in KEPT)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OPERATORS if issubclass(kind, OverWhole)])

@@ -9,14 +9,16 @@ import pytest
 
 from everview import connect
 from everview.circuit.circuit import Circuit
-from everview.database.database import READERS
-from everview.database.frontends import ReadableDatabase, add_text, reader
+from everview.database.frontends import ReadableDatabase, add_text
 from everview.errors import DefinitionError, UnknownName
+from everview.frontends.dialects import LANGUAGES, is_sql
 from everview.frontends.sql import bind_query
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Readable, Tables
 from everview.plan.nodes import Distinct
 from everview.runtimes.pull.fluent import ReadableSources
+from everview.runtimes.spark.stored import StoredDefinition
+from everview.serve.written_views import read_views
 from everview.sources.memory import Memory
 from everview.spark.queries import Queries
 from everview.types import Schema
@@ -41,11 +43,11 @@ def _copies(text: str, known: Tables, only: str | None) -> Iterator[NamedPlan]:
 
 
 def test_a_new_language_in_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(READERS, "copies", reader(copies))
+    monkeypatch.setitem(LANGUAGES, "copies", copies)
     with connect(tmp_path / "db") as db:
         db.create_table("edge", "a BIGINT, b BIGINT")
         with db._core.definitions.changing():
-            assert add_text(db._core, copies, TEXT, "copies") == ("fewer", "fewest")
+            assert add_text(db._core, TEXT, "copies") == ("fewer", "fewest")
         db.apply({"edge": [((1, 2), 2)]})
         assert db.view("fewest").rows() == [(1, 2)]
         with pytest.raises(DefinitionError, match="fewer, fewest read it"):
@@ -56,22 +58,34 @@ def test_a_new_language_in_a_database(tmp_path: Path, monkeypatch: pytest.Monkey
         assert db.verify()
 
 
-def test_a_text_defines_all_its_views_or_none() -> None:
+def test_a_text_defines_all_its_views_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANGUAGES, "copies", copies)
     db = connect()
     db.create_table("edge", "a BIGINT, b BIGINT")
     with pytest.raises(DefinitionError, match="edge"), db._core.definitions.changing():
-        add_text(db._core, copies, "fewer = edge; edge = fewer", "copies")
+        add_text(db._core, "fewer = edge; edge = fewer", "copies")
     assert db.views() == []
 
 
-def test_a_new_language_in_a_pipeline() -> None:
+def test_a_new_language_in_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LANGUAGES, "copies", copies)
     circuit = Circuit()
     circuit.source("edge", "a BIGINT, b BIGINT")
     queries = Queries(circuit)
-    queries.define(copies(TEXT, queries.readable()))
+    queries.define_text(TEXT, "copies")
     assert list(circuit.sinks) == ["fewer", "fewest"]
     assert queries.readable().is_set("fewest")
     assert not queries.readable().is_set("edge")
+
+
+def test_a_new_language_in_a_pipeline_that_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not read as SQL, and its views have the names that the server gives them."""
+    assert is_sql("copies")
+    monkeypatch.setitem(LANGUAGES, "copies", copies)
+    assert not is_sql("copies")
+    stored = StoredDefinition("fewer", TEXT, "copies")
+    views = read_views(stored, Tables({"edge": Schema.parse("a BIGINT, b BIGINT")}), str.upper)
+    assert [view.name for view in views] == ["FEWER", "FEWEST"]
 
 
 def in_a_database() -> Readable:

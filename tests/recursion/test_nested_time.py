@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from everview.circuit import Circuit, incrementalize
 from everview.circuit.nodes import Apply, Read
-from everview.circuit.program import Owed, Ran
+from everview.circuit.stepping import Owed, Ran
 from everview.codes.dictionary import Dictionary
 from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange

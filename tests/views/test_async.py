@@ -65,6 +65,16 @@ def test_in_one_loop(db: Database) -> None:
     ]
 
 
+def test_changes_are_closed_as_asynchronous_iterators_are(db: Database) -> None:
+    async def run() -> list[Any]:
+        changes = db.view("all").changes()
+        await changes.aclose()
+        put(db, (1, 1))
+        return [each async for each in changes]
+
+    assert asyncio.run(run()) == []
+
+
 def test_many_readers_of_all_shapes_while_other_threads_write(db: Database) -> None:
     """Nothing lies between a snapshot and the changes after it, and nothing is told twice, whenever readers come."""
     shapes = [db.view("all"), db.view("all").live(), db.view("all").ordered("n desc"), db.view("all").tree(by="n")]

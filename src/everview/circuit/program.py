@@ -2,50 +2,33 @@
 
 A stage is what one shard does without hearing from the others; it is the unit that a runtime places: a loop
 over shards in one process, a task on a cluster. After a stage come the children that it feeds, each a program of its
-own that a runtime repeats until nothing is left to do. `run` and `run_at` are pure, like the steps they are made of.
+own that a runtime repeats until nothing is left to do. `everview.circuit.stepping` runs stages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from time import perf_counter
-from typing import Any
 
-import numpy as np
-
-from everview.circuit.blame import blame_row
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.place import deal_seeds, keep_contents, place_exchanges, spread_tops, table_key
 from everview.circuit.reuse import reuse_traces
-from everview.errors import EverviewError, WeightOverflow
-from everview.kernels.linear import negated
-from everview.kernels.sort import arrange
-from everview.kernels.timed import stamped
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.operator import (
     Anywhere,
     ByKey,
-    Context,
     Layout,
     Moment,
     Partition,
     Step,
     TimedStep,
-    TimedView,
     nothing,
 )
-from everview.traces.view import TraceView
-from everview.traces.wide import Wide
-from everview.types.words import Matrix, Words
-
-Before = Callable[[int], TraceView]  # the trace of a node as it was before the tick
-Readings = Callable[[int], TimedView]  # the trace of a node as a nested time sees it
-Everywhere = Callable[[Read], Wide]  # the trace of a node on all shards, as an edge reads it
+from everview.types.words import Matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +54,6 @@ class Loop:
     imports: tuple[tuple[int, int], ...]  # (import in the child, stream of the parent)
     feedbacks: tuple[tuple[int, int], ...]  # (feedback in the child, its input)
     exports: tuple[tuple[int, int], ...]  # (export in the parent, stream of the child)
-
-
-@dataclass(slots=True)
-class Ran:
-    """The results of a stage on one shard: the cell of every stream, and the rows to append to each trace.
-
-    Inside a child also the outputs held for later times, and the groups to be woken then.
-    """
-
-    cells: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
-    appends: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
-    held: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
-    wakes: dict[int, Matrix] = field(default_factory=dict[int, Matrix])
-
-
-@dataclass(frozen=True, slots=True)
-class Owed:
-    """What earlier times left for this one: outputs held, and groups to look at again."""
-
-    held: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
-    woken: Mapping[int, Matrix] = field(default_factory=dict[int, Matrix])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +131,7 @@ class Program:
         self.feedbacks = [(node_id, n.input) for node_id, n in enumerate(circuit) if isinstance(n, Feedback)]
         self.traces = {node_id: circuit.layout(node_id) for node_id in self.order if self._owns_trace(node_id)}
         self.names = {node_id: prints[node_id] for node_id in self.traces}
-        self._empty = {
+        self.empties = {
             node_id: nothing(circuit.layout(node_id).width)
             for node_id in self.order
             if not isinstance(circuit[node_id], Sink | Child)
@@ -282,72 +244,10 @@ class Program:
         return source
 
     def empty(self, node_id: int) -> Matrix:
-        return self._empty[node_id]
+        return self.empties[node_id]
 
-    # -- running at the root
-
-    def run(
-        self, stage: Stage, cells: dict[int, Matrix], before: Before, everywhere: Everywhere, context: Context
-    ) -> Ran:
-        """One stage of one shard: ``cells`` holds what has arrived, and gets what is computed."""
-        ran, spent = Ran(cells), self.spent
-        for task in self._tasks(stage.nodes):
-            if task.step is None:
-                cells[task.at] = before(task.at).consolidated()
-            elif task.at in cells:  # rows that arrived in the order of an index are its output
-                if len(cells[task.at]):
-                    spent[task.at].add(len(cells[task.at]), 0.0)
-            else:
-                self.run_task(task, ran, before, everywhere, context)
-        return ran
-
-    def run_task(self, task: Task, ran: Ran, before: Before, everywhere: Everywhere, context: Context) -> None:
-        """The step of one operator, if there is something to do; it fills the cell of its stream."""
-        assert task.step is not None, "a feedback has no step"
-        cells, empty = ran.cells, self._empty
-        deltas, idle = list[Matrix](), bool(task.inputs)
-        for i in task.inputs:
-            delta = cells.get(i)
-            if delta is None:
-                delta = empty[i]
-            elif len(delta):
-                idle = False
-            deltas.append(delta)
-        if idle:
-            return
-        start = perf_counter()
-        views = self._views(task, cells, before, everywhere) if task.reads else ()
-        try:
-            step = task.step(deltas, views, context)
-        except OverflowError as error:
-            raise self.overflow(task.at, error, cells, context) from None
-        except EverviewError as error:
-            blame_row(self.circuit, task.at, error, cells, context)
-            raise
-        cells[task.at] = step.out
-        if step.append is not None:
-            ran.appends[task.at] = step.append
-        self.spent[task.at].add(len(step.out), perf_counter() - start)
-
-    def step(
-        self, node_id: int, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere, context: Context
-    ) -> Matrix:
-        """The step of one operator over the cells that have arrived, not counted as work."""
-        node = self._nodes[node_id]
-        assert isinstance(node, Apply), "only operators have steps"
-        task = Task.of(node_id, node)
-        deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
-        if task.step is None or (deltas and not any(map(len, deltas))):
-            return self._empty[node_id]
-        return task.step(deltas, self._views(task, cells, before, everywhere), context).out
-
-    def _views(self, task: Task, cells: Mapping[int, Matrix], before: Before, everywhere: Everywhere) -> Sequence[Any]:
-        if task.wide:
-            return [everywhere(read) for read in task.reads]
-        return [self._view(read, cells, before) for read in task.reads]
-
-    def _tasks(self, nodes: tuple[int, ...]) -> tuple[Task, ...]:
-        """The nodes of a stage that have something to do, as `run` needs them."""
+    def tasks(self, nodes: tuple[int, ...]) -> tuple[Task, ...]:
+        """The nodes of a stage that have something to do, as running needs them."""
         tasks = self._prepared.get(nodes)
         if tasks is None:
             tasks = self._prepared[nodes] = tuple(
@@ -356,83 +256,6 @@ class Program:
                 if isinstance(node := self._nodes[node_id], Apply | Feedback)
             )
         return tasks
-
-    def close(self, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
-        """The appends that make feedbacks remember this tick's inputs in place of the last tick's."""
-        appends: dict[int, Matrix] = {}
-        for node_id, input_ in self.feedbacks:
-            if input_ in stage.nodes or input_ in stage.moves:
-                appends[node_id] = self.remembered(node_id, cells.get(input_, self._empty[node_id]), before)
-        return appends
-
-    def remembered(self, feedback: int, rows: Matrix, before: Before) -> Matrix:
-        """The append that makes a feedback remember these rows in place of the last tick's."""
-        change = np.concatenate([negated(before(feedback).consolidated()), rows])
-        return arrange(change, np.arange(change.shape[1] - 1))
-
-    def _view(self, read: Read, cells: Mapping[int, Matrix], before: Before) -> TraceView:
-        view = before(read.node)
-        if read.moment is Moment.BEFORE or read.node not in cells:
-            return view
-        return view.plus(cells[read.node])
-
-    # -- running inside a child
-
-    def run_at(
-        self,
-        stage: Stage,
-        now: Words,
-        cells: dict[int, Matrix],
-        readings: Readings,
-        everywhere: Everywhere,
-        due: Owed,
-        context: Context,
-    ) -> Ran:
-        """One stage of one shard at one nested time."""
-        ran = Ran(cells)
-        for task in self._tasks(stage.nodes):
-            if task.step_at is not None:
-                self._apply_at(task, task.step_at, now, ran, readings, everywhere, due, context)
-        return ran
-
-    def _apply_at(
-        self,
-        task: Task,
-        step_at: Callable[..., TimedStep],
-        now: Words,
-        ran: Ran,
-        readings: Readings,
-        everywhere: Everywhere,
-        due: Owed,
-        context: Context,
-    ) -> None:
-        cells, node_id = ran.cells, task.at
-        deltas = [cells.get(i, self._empty[i]) for i in task.inputs]
-        woken, held = due.woken.get(node_id), due.held.get(node_id)
-        if woken is None and not any(d.shape[0] for d in deltas):
-            if held is not None:
-                cells[node_id] = held
-            return
-        try:
-            if task.wide:
-                views = [everywhere(read) for read in task.reads]
-            else:
-                views = [_moment(readings(read.node), read, cells, now) for read in task.reads]
-            step = step_at(now, deltas, woken, views, context)
-        except OverflowError as error:
-            raise self.overflow(node_id, error, cells, context) from None
-        except EverviewError as error:
-            blame_row(self.circuit, node_id, error, cells, context)
-            raise
-        cells[node_id] = step.out if held is None else np.concatenate([step.out, held])
-        _note(ran, node_id, step)
-
-    def overflow(
-        self, node_id: int, error: OverflowError, cells: Mapping[int, Matrix], context: Context
-    ) -> WeightOverflow:
-        overflow = WeightOverflow(f"{error}, at {self.circuit.label(node_id)}", hint="the tick was not applied")
-        blame_row(self.circuit, node_id, overflow, cells, context)
-        return overflow
 
     # -- preparing
 
@@ -490,22 +313,6 @@ class Program:
             return [i for i in inputs_of(node) if i is not None]
         after = [r.node for r in reads_of(node) if r.moment is Moment.AFTER]
         return [i for i in inputs_of(node) if i is not None] + after
-
-
-def _moment(view: TimedView, read: Read, cells: Mapping[int, Matrix], now: Words) -> TimedView:
-    """A trace at the moment of a read: before or after the rows of the current time are appended."""
-    if read.moment is Moment.BEFORE or read.node not in cells:
-        return view
-    return TimedView(view.past, view.seen.plus(stamped(cells[read.node], now)))
-
-
-def _note(ran: Ran, node_id: int, step: TimedStep) -> None:
-    if step.append is not None:
-        ran.appends[node_id] = step.append
-    if step.held is not None:
-        ran.held[node_id] = step.held
-    if step.wake is not None:
-        ran.wakes[node_id] = step.wake
 
 
 def trace_columns(layout: Layout, depth: int) -> int:

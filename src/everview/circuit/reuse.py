@@ -38,7 +38,7 @@ class IndexTrace:
     key: int
 
     def serves(self, other: IndexTrace) -> bool:
-        """Whether a reader of the other one finds its rows here by the same key, with all of their fields."""
+        """Whether this index can replace another: readers find rows by the same key, with all of their fields."""
         same_key = self.key >= other.key and self.fields[: other.key] == other.fields[: other.key]
         return self.stream == other.stream and same_key and set(other.fields) <= set(self.fields)
 

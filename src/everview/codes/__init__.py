@@ -6,7 +6,7 @@ takes them back, `to_rows` gives Python values again.
 
 from everview.codes.atoms import pack, pack_all, unpack
 from everview.codes.dictionary import Dictionary, Entries, Mark
-from everview.codes.encode import decode, decode_weighted, encode, encode_weighted, order_kinds, references
+from everview.codes.encode import decode, decode_weighted, encode, encode_weighted, references
 from everview.codes.ingest import ingest, ingest_weighted
 from everview.codes.order import atom_key
 from everview.codes.rows import to_rows
@@ -27,7 +27,6 @@ __all__ = [
     "encode_weighted",
     "ingest",
     "ingest_weighted",
-    "order_kinds",
     "pack",
     "pack_all",
     "references",

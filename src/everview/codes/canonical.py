@@ -29,10 +29,9 @@ from everview.codes.buffers import (
     valid_of,
 )
 from everview.codes.fixed import array_of_codes, codes_of, halves_of
-from everview.errors import SchemaError
 from everview.kernels import canonical as kernels
 from everview.kernels import canonical_read as reading
-from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, MapType, Schema, Struct, Type
+from everview.types import ANY, KINDS, STRING, SYMBOL, Array, Decimal, MapType, Struct, Type
 from everview.types.words import Words
 
 
@@ -103,20 +102,6 @@ def read(type_: Type, data: Octets, starts: Words) -> Column:
             return array_of_codes(type_, *reading.read_words(data, starts))
 
 
-def tuple_bytes(schema: Schema, table: pa.Table) -> Bytes:
-    """The canonical encoding of whole rows, a key for tuples: the number of columns, then each value."""
-    if len(schema) > 255:
-        hint = "the canonical encoding of a tuple has room for 255 columns: split the relation"
-        raise SchemaError(f"a tuple of {len(schema)} columns", hint=hint)
-    columns = [_one_chunk(table.column(i)) for i in range(len(schema))]
-    encoded = [to_bytes(f.type, c) for f, c in zip(schema.fields, columns, strict=True)]
-    offsets, data = _concatenate(encoded, NO_OCTETS, table.num_rows)
-    # A tuple is a struct without its tag.
-    keep = np.ones(len(data), bool)
-    keep[offsets[:-1]] = False
-    return Bytes(offsets - np.arange(len(offsets)), data[keep])
-
-
 def _end_to_end(columns: list[Bytes], rows: int) -> Bytes:
     """The bytes of several columns one after the other, without the head of a struct."""
     offsets, data = _concatenate(columns, NO_OCTETS, rows)
@@ -144,7 +129,3 @@ def _read_encoded(data: Octets, starts: Words) -> Column:
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     moved = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
     return bytes_array(pa.binary(), Bytes(offsets, data[moved]), valid.view(np.uint8))
-
-
-def _one_chunk(column: Column) -> Column:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

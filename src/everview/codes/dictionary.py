@@ -258,7 +258,7 @@ class Dictionary:
         return [data[start:end] for start, end in pairwise(bounds)]
 
     def arrays(self) -> Arrays:
-        """``slots, codes, kinds, bounds, arena``: what the kernels `compare` and `compare_rows` read."""
+        """``slots, codes, kinds, bounds, arena``: what the kernel `compare` reads."""
         return self._table[:-1]
 
     @property

@@ -95,14 +95,6 @@ def references(schema: Schema, words: Words) -> Mapping[int, Words]:
     return {kind: np.unique(np.concatenate(codes)) for kind, codes in by_kind.items()}
 
 
-def order_kinds(schema: Schema) -> Words:
-    """For the kernel `compare_rows`: the kind of every word, 0 where words compare as numbers."""
-    kinds: list[int] = []
-    for f in schema.fields:
-        kinds += [0, -1] if f.type == ANY else [f.type.kind if f.type.interned else 0] * f.words
-    return np.array(kinds, np.int64)
-
-
 def _fill(out: Words, schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> None:
     for codec, column in zip(codecs(schema), columns_by_name(schema, data), strict=True):
         codec.put_column(out, column, dictionary)

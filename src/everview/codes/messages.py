@@ -121,5 +121,5 @@ def _member(data: bytes, table: int, number: int) -> int:
 
 
 def _target(data: bytes, at: int) -> int:
-    """Where a distance leads."""
+    """The position to which a stored offset points."""
     return at + struct.unpack_from("<I", data, at)[0]

@@ -85,7 +85,7 @@ class Packer:
 
 
 def all_of(kind: type, values: Values) -> bool:
-    """Whether some values, of which there is one at least, are all of exactly one type."""
+    """Whether all of one or more values have exactly one type."""
     return type(values[0]) is kind and (len(values) == 1 or {*map(type, values)} == {kind})
 
 

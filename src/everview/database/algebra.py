@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from everview.database.definitions import Reader
-from everview.database.frontends import add_text, reader
+from everview.database.frontends import add_text
 from everview.frontends.dialects import POMORA
-from everview.frontends.pomora.plans import named_plans
 
 if TYPE_CHECKING:
     from everview.database.core import Core
-
-read_program: Final[Reader] = reader(named_plans)  # how a view is read again from the stored text of its program
 
 
 class Assigned:
@@ -37,4 +33,4 @@ class Assigned:
 
 def add_program(database: Core, text: str) -> Assigned:
     """Define the views of a program in one turn, and return their handle."""
-    return Assigned(database, text, add_text(database, named_plans, text, POMORA))
+    return Assigned(database, text, add_text(database, text, POMORA))

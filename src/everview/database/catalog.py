@@ -15,8 +15,9 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
 from everview.circuit.stream import Stream
 from everview.database.definitions import Build, TableDefinition, ViewDefinition, check_name, find_name
-from everview.database.rules import DATALOG, Rulesets, derived_name, head_of, without_heads
+from everview.database.rules import Rulesets, derived_name, head_of, without_heads
 from everview.errors import DefinitionError, shown
+from everview.frontends.dialects import DATALOG
 from everview.later import Later
 from everview.lowering.lower import Lowering
 from everview.plan.catalog import StoredFunction

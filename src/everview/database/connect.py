@@ -14,10 +14,10 @@ from everview.database.catalog import Assembled, Catalog
 from everview.database.clock import check_kind
 from everview.database.constants import literal_from_json
 from everview.database.core import Core
-from everview.database.database import READERS, Database
+from everview.database.database import Database
 from everview.database.defining import DESCRIPTION
 from everview.database.definitions import Build, TableDefinition, ViewDefinition
-from everview.database.frontends import read_sql
+from everview.database.frontends import read_sql, reader_of
 from everview.database.rules import Ruleset
 from everview.doors import door
 from everview.errors import DefinitionError, EverviewError, ForeignState, StoreError, UnknownName
@@ -171,7 +171,7 @@ def _view(catalog: Catalog, name: str, said: Mapping[str, Any], build: Build | N
         try:
             given = {mark: literal_from_json(value) for mark, value in said.get("parameters", {}).items()}
             sizes: Mapping[str, int] = said.get("sizes", {})
-            read = READERS.get(said["dialect"], read_sql)
+            read = reader_of(said["dialect"])
             read = partial(read_sql, parameters=given, sizes=sizes) if given or sizes else read
             return replace(read(catalog, name, said["text"], said["dialect"]), comments=said.get("comments", {}))
         except UnknownName as error:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from everview.blocks import Block
 from everview.codes import encode_rows
 from everview.database.core import Core
-from everview.database.definitions import Build, Reader, TableDefinition, columns_and_rows
-from everview.database.rules import DATALOG
+from everview.database.definitions import Build, TableDefinition, columns_and_rows
 from everview.database.statements import only_reads, run_sql
 from everview.database.transaction import filled
 from everview.database.transactions import Transaction
 from everview.database.views import Table, View
 from everview.doors import doors, inside
 from everview.errors import DatalogError, DefinitionError, EdnError, StoreError
-from everview.frontends.dialects import EDN, FLUENT, FRAME, POMORA, program_of
+from everview.frontends.dialects import EDN, POMORA, program_of
 from everview.frontends.sql.parameters import ParameterValues
 from everview.later import Later
 from everview.plan.timed import late_of
@@ -26,14 +25,12 @@ from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from everview.database import edn
-    from everview.database.algebra import Assigned, add_program, read_program
+    from everview.database.algebra import Assigned, add_program
     from everview.database.datalog import add_rules, living, remove_rules
-    from everview.database.derived import read_rules
     from everview.database.eav import Transacted, transact
-    from everview.database.edn import read_view
     from everview.database.explain import explain_view, overview
-    from everview.database.fluent import query_of, read_query
-    from everview.database.frames import define_frame, frame_of, read_frame
+    from everview.database.fluent import query_of
+    from everview.database.frames import define_frame, frame_of
     from everview.database.handles import Rules
     from everview.database.identities import content_ids
     from everview.database.metrics import DatabaseMetrics, metrics_of
@@ -52,20 +49,15 @@ if TYPE_CHECKING:
 else:
     edn = Later("everview.database.edn")
     add_program = Later("everview.database.algebra", "add_program")
-    read_program = Later("everview.database.algebra", "read_program")
     add_rules = Later("everview.database.datalog", "add_rules")
     living = Later("everview.database.datalog", "living")
     remove_rules = Later("everview.database.datalog", "remove_rules")
-    read_rules = Later("everview.database.derived", "read_rules")
-    read_view = Later("everview.database.edn", "read_view")
     transact = Later("everview.database.eav", "transact")
     explain_view = Later("everview.database.explain", "explain_view")
     overview = Later("everview.database.explain", "overview")
     query_of = Later("everview.database.fluent", "query_of")
-    read_query = Later("everview.database.fluent", "read_query")
     define_frame = Later("everview.database.frames", "define_frame")
     frame_of = Later("everview.database.frames", "frame_of")
-    read_frame = Later("everview.database.frames", "read_frame")
     Rules = Later("everview.database.handles", "Rules")
     content_ids = Later("everview.database.identities", "content_ids")
     metrics_of = Later("everview.database.metrics", "metrics_of")
@@ -76,15 +68,6 @@ else:
     form_of = Later("everview.frontends.edn.forms", "form_of")
     read = Later("everview.frontends.edn.reader", "read")
     within_depth = Later("everview.frontends.rules.faults", "within_depth")
-
-# How the stored text of a view is read, by its dialect; every other dialect is one of SQL.
-READERS: Final[dict[str, Reader]] = {
-    DATALOG: read_rules,
-    POMORA: read_program,
-    EDN: read_view,
-    FLUENT: read_query,
-    FRAME: read_frame,
-}
 
 
 @doors()

@@ -19,7 +19,6 @@ from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.derived import view_name, views_of
 from everview.database.groups import RelationGroup, groups_of
 from everview.database.rules import (
-    DATALOG,
     Ruleset,
     Rulesets,
     declarations_of,
@@ -28,7 +27,7 @@ from everview.database.rules import (
     rules_of,
 )
 from everview.errors import DatalogError, DefinitionError
-from everview.frontends.dialects import program_of, whole_text
+from everview.frontends.dialects import DATALOG, program_of, whole_text
 from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 from everview.frontends.rules.resolve import check_directed
 

@@ -11,9 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from everview.circuit.program import Program
 from everview.codes import encode_rows
 from everview.codes.dictionary import Dictionary
@@ -29,6 +26,7 @@ from everview.runtimes.embedded.relation import KeptTable
 from everview.runtimes.embedded.runtime import FirstRows
 from everview.runtimes.loops import Cells
 from everview.runtimes.state import ProgramState
+from everview.types.words import Matrix
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ else:
     guarded = Later("everview.database.guards", "guarded")
     judge_of = Later("everview.database.guards", "judge_of")
 
-Matrix = NDArray[np.int64]
 DESCRIPTION = "database"  # what a state directory says of its definitions, by this name
 
 

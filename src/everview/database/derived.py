@@ -9,7 +9,8 @@ from everview.database.catalog import Catalog
 from everview.database.definitions import ViewDefinition
 from everview.database.frontends import ReadableDatabase
 from everview.database.groups import RelationGroup, groups_of
-from everview.database.rules import DATALOG, derived_name, head_of
+from everview.database.rules import derived_name, head_of
+from everview.frontends.dialects import DATALOG
 from everview.frontends.rules.induction import NEXT, before_name, with_next
 from everview.frontends.rules.relations import given_name
 from everview.plan.catalog import NamedPlan

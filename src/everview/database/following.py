@@ -138,7 +138,7 @@ def _differences(core: Core, before: dict[str, Batch]) -> dict[str, Batch]:
 
 
 def _without(after: Batch, held: Batch) -> Batch:
-    """What rows have changed since others were held, whose words are those of another dictionary."""
+    """The difference of two batches, of which the one before has the words of another dictionary."""
     rows = decode(held.schema, np.ascontiguousarray(held.rows[:, :-1]), held.dictionary)
     encoded = encode_weighted(held.schema, rows, held.weights, after.dictionary)
     return after - type(after).consolidated(held.schema, encoded, after.dictionary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from everview.database.definitions import ViewDefinition, check_name
-from everview.database.frontends import ReadableDatabase, reader
+from everview.database.frontends import ReadableDatabase, read_text
 from everview.database.statements import select
 from everview.database.views import View
 from everview.errors import WrongType, shown
@@ -59,11 +59,8 @@ class FramesOfDatabase(FrameHome):
         with definitions.changing():
             text = text_of(name, step)
             (named,) = named_plans(text, ReadableDatabase(self.database.catalog))
-            definitions.define(ViewDefinition.of_plan(named, text, FRAME, reader(named_plans)), replace=replace)
+            definitions.define(ViewDefinition.of_plan(named, text, FRAME, read_text), replace=replace)
         return View(self.database, name)
 
     def same(self, other: FrameHome) -> bool:
         return isinstance(other, FramesOfDatabase) and other.database is self.database
-
-
-read_frame = reader(named_plans)

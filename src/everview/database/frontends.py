@@ -1,6 +1,6 @@
 """The database's side of the contract with front ends: the relations they may read, and views made of their plans.
 
-For a front end whose texts define only views, `add_text` and `reader` are all that a database needs.
+For a language whose texts define only views (`LANGUAGES`), `add_text` and `read_text` are all that a database needs.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.database.catalog import Catalog, lowered_aside
 from everview.database.definitions import Reader, ViewDefinition, check_name
-from everview.database.rules import DATALOG, derived_name
+from everview.database.rules import derived_name
 from everview.errors import DefinitionError
-from everview.frontends.dialects import POMORA
+from everview.frontends.dialects import DATALOG, EDN, FLUENT, LANGUAGES, POMORA
 from everview.frontends.sql import CreateView, bind
 from everview.frontends.sql.parameters import NO_PARAMETERS, ParameterValues
 from everview.later import Later
 from everview.multiway import Statistics
-from everview.plan.catalog import FrontEnd, Readable, StoredFunction
+from everview.plan.catalog import Readable, StoredFunction
 from everview.plan.node import Plan
 from everview.plan.nodes import Scan, scans
 from everview.plan.typing import cast
@@ -29,13 +29,19 @@ from everview.types import Schema, Type
 
 if TYPE_CHECKING:
     from everview.database.core import Core
+    from everview.database.derived import read_rules
+    from everview.database.edn import read_view
     from everview.database.files import scan_files
+    from everview.database.fluent import read_query
     from everview.database.information import information_of, statement_of
     from everview.database.past import scan_as_of
     from everview.frontends.sql.constraints import UniqueColumns
     from everview.lowering.closing import on_close
     from everview.plan.plain_groups import plain_groups
 else:
+    read_rules = Later("everview.database.derived", "read_rules")
+    read_view = Later("everview.database.edn", "read_view")
+    read_query = Later("everview.database.fluent", "read_query")
     scan_files = Later("everview.database.files", "scan_files")
     scan_as_of = Later("everview.database.past", "scan_as_of")
     on_close = Later("everview.lowering.closing", "on_close")
@@ -203,11 +209,19 @@ def read_sql(
 
 # -- languages whose texts define views
 
+# How a view is read again whose stored text is more or less than a text of its language.
+READERS: Final[dict[str, Reader]] = {DATALOG: read_rules, EDN: read_view, FLUENT: read_query}
 
-def add_text(database: Core, front_end: FrontEnd, text: str, dialect: str) -> tuple[str, ...]:
+
+def reader_of(dialect: str) -> Reader:
+    """The function that reads one view of a dialect again from its stored text."""
+    return read_text if dialect in LANGUAGES else READERS.get(dialect, read_sql)
+
+
+def add_text(database: Core, text: str, language: str) -> tuple[str, ...]:
     """Define the views of a text, in one turn, all or none; each is stored with the whole text. Returns their names."""
     catalog = database.catalog
-    made = _views(catalog, front_end, text, dialect)
+    made = _views(catalog, text, language)
     for view in made:
         check_name("view", view.name)
         catalog = catalog.with_view(view)
@@ -215,20 +229,13 @@ def add_text(database: Core, front_end: FrontEnd, text: str, dialect: str) -> tu
     return tuple(view.name for view in made)
 
 
-def reader(front_end: FrontEnd) -> Reader:
-    """The function that reads one view again from a front end's stored text."""
-    return partial(_read_text, front_end)
-
-
-def _read_text(front_end: FrontEnd, catalog: Catalog, name: str, text: str, dialect: str) -> ViewDefinition:
+def read_text(catalog: Catalog, name: str, text: str, language: str) -> ViewDefinition:
     """One view of a text, bound as when the text was first read: without the other views that it defines."""
-    others = {other: v for other, v in catalog.views.items() if (v.dialect, v.text) != (dialect, text)}
-    views = _views(replace(catalog, views=others), front_end, text, dialect, name)
+    others = {other: v for other, v in catalog.views.items() if (v.dialect, v.text) != (language, text)}
+    views = _views(replace(catalog, views=others), text, language, name)
     return next(view for view in views if view.name == name)
 
 
-def _views(
-    catalog: Catalog, front_end: FrontEnd, text: str, dialect: str, only: str | None = None
-) -> list[ViewDefinition]:
-    named = front_end(text, ReadableDatabase(catalog), only)
-    return [ViewDefinition.of_plan(one, text, dialect, reader(front_end)) for one in named]
+def _views(catalog: Catalog, text: str, language: str, only: str | None = None) -> list[ViewDefinition]:
+    named = LANGUAGES[language](text, ReadableDatabase(catalog), only)
+    return [ViewDefinition.of_plan(one, text, language, read_text) for one in named]

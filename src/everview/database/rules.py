@@ -22,8 +22,6 @@ from everview.frontends.dialects import program_of
 if TYPE_CHECKING:
     from everview.frontends.rules.program import Declaration, Rule, RuleProgram
 
-DATALOG: Final = "datalog"  # the dialect of views that rules define
-
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:

@@ -1,4 +1,6 @@
-"""Dialects of rules: how the text of each is read as a program.
+"""Languages other than SQL by the names that views keep of them, and how the texts of each are read.
+
+Of a dialect of rules a text is read as a program, of other languages as the views that it defines.
 
 >>> [str(rule) for rule in program_of("path(x, y) :- edge(x, y).", "souffle").rules]
 ['path(x, y) :- edge(x, y).']
@@ -16,11 +18,17 @@ from everview.later import Later
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
+    from everview.frontends.frame.plans import named_plans as frame_plans
+    from everview.frontends.pomora.plans import named_plans as pomora_plans
     from everview.frontends.rules.faults import require_text
     from everview.frontends.rules.program import RuleProgram
+    from everview.plan.catalog import FrontEnd
 else:
+    frame_plans = Later("everview.frontends.frame.plans", "named_plans")
+    pomora_plans = Later("everview.frontends.pomora.plans", "named_plans")
     require_text = Later("everview.frontends.rules.faults", "require_text")
 
+DATALOG: Final = "datalog"  # the dialect of views that rules define, whichever the rules are written in
 EDN: Final = "edn"  # the dialect of views that are EDN queries
 FLUENT: Final = "fluent"  # the dialect of views that are fluent queries
 FRAME: Final = "frame"  # the dialect of views that are frames
@@ -42,6 +50,14 @@ def _pomologic(text: str) -> RuleProgram:
 
 # A grammar is loaded when it is first needed.
 DIALECTS: Final[dict[str, Callable[[str], RuleProgram]]] = {SOUFFLE: _souffle, "pomologic": _pomologic}
+
+# Languages of which a stored text is a whole text: by its line here, whatever opens a state reads its views again.
+LANGUAGES: Final[dict[str, FrontEnd]] = {POMORA: pomora_plans, FRAME: frame_plans}
+
+
+def is_sql(dialect: str) -> bool:
+    """Whether views of a dialect are written in SQL, of which there are many dialects."""
+    return dialect not in LANGUAGES and dialect not in DIALECTS and dialect not in (DATALOG, EDN, FLUENT)
 
 
 def program_of(text: str, dialect: str) -> RuleProgram:

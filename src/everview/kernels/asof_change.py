@@ -41,7 +41,7 @@ def _in_force(probes, table, columns, look):
 
 @inline
 def _in_force_now(times, table, columns, look):
-    """The rows at some times themselves."""
+    """The rows in force at given times, which are theirs."""
     return in_force(times, table, columns, look[GROUP], look[NULLS], BACK, False, 0)
 
 

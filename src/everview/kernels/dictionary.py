@@ -103,28 +103,6 @@ def compare(kind, a, b, slots, codes, kinds, bounds, arena):
     return compare_bytes(arena, bounds[x], bounds[x + 1], arena, bounds[y], bounds[y + 1])
 
 
-@inline
-def compare_any(kind, a, other_kind, b, slots, codes, kinds, bounds, arena):
-    """-1, 0 or 1: two ANY values, each a kind and a word; first by kind."""
-    if kind != other_kind:
-        return _sign(kind, other_kind)
-    return compare(kind, a, b, slots, codes, kinds, bounds, arena)
-
-
-@inline
-def compare_rows(order, left, i, right, j, start, end, slots, codes, kinds, bounds, arena):
-    """-1, 0 or 1: row i of `left` and row j of `right` by the values of the words from `start` to `end`.
-
-    ``order[w]`` is the kind of word w: 0 for numbers, -1 where the word before says the kind (ANY).
-    """
-    for w in range(start, end):
-        kind = order[w] if order[w] >= 0 else left[i, w - 1]
-        found = compare(kind, left[i, w], right[j, w], slots, codes, kinds, bounds, arena)
-        if found != 0:
-            return found
-    return np.int64(0)
-
-
 @kernel(i64, i64, i64, i64, offsets32, words, words, words, octets)
 def compare_words(kind, a, b, slots, codes, kinds, bounds, arena):
     """`compare`, to be called from Python."""

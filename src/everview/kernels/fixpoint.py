@@ -143,7 +143,7 @@ def _next(left, iteration):
 
 @inline
 def _join(line, constants, inside, ledgers, opens, now):
-    """The rows of a join that changes of now make, each with the time at which it belongs into the result."""
+    """Join the changes of this iteration; each result has the time at which it belongs."""
     trace, open_ = levels.ledger_at(ledgers[line[TRACE]]), levels.ledger_at(opens[line[TRACE]])
     left, key = register.shown(inside, line[LEFT]), line[X]
     columns = trace[levels.COLUMNS]

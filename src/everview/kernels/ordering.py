@@ -17,8 +17,6 @@ from everview.kernels.jit import inline, octets, offsets32, rows, words
 from everview.kernels.pointers import int32_at, int64_at, uint8_at
 from everview.kernels.rows import compare
 
-by_words = ()
-
 
 def plain_first(key, width, ordering):
     """Whether rows that differ in word ``key`` compare as these numbers do."""

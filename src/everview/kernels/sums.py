@@ -103,7 +103,7 @@ def write(out, i, call, low, high, absent):
 
 @inline
 def _finish_small(out, dense, call):
-    """Write sums whose digits are so small that they add up to one word; False if there may be others among them."""
+    """Write sums of one word each; False, whatever was written, if a sum may need more."""
     first, wide = call[1], call[0] == SUM_DECIMAL and call[7] == 2
     if call[2] - first != exact_sum.INTEGER_BUCKETS or (call[0] == SUM_DECIMAL and call[6] < ANY_WORD):
         return False

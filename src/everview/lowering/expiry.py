@@ -23,33 +23,27 @@ from everview.lowering.frames import frame_span
 from everview.lowering.promises import (
     COUNTED,
     NO_FACTS,
+    NOTHING,
     Bound,
     Facts,
     Promise,
     PromisedBounds,
+    bounds_of,
     earlier,
     either,
-    group_fields,
-    of_seed,
     of_side,
     promises,
-    reached,
 )
 from everview.lowering.rows import picked, projected
 from everview.lowering.sessions import closing, only_for, until_closed
 from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
-from everview.operators.asof import AsofIncremental, Toward
-from everview.operators.by_state import OverChanges
 from everview.operators.due import DueIncremental
 from everview.operators.exchange import Exchange
 from everview.operators.expired import Expired
 from everview.operators.index import Index
-from everview.operators.join import LEFT, RIGHT, JoinIncremental
 from everview.operators.linear import Map, Plus, Project
-from everview.operators.multijoin import MultijoinIncremental
 from everview.operators.operator import Layout, Moment
-from everview.operators.semijoin import SemijoinIncremental
 from everview.operators.window import WindowIncremental
 from everview.plan.timed import CLOCK, is_watermark, tells_time
 from everview.plan.typing import call, literal
@@ -74,7 +68,7 @@ class Expiry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one reader of a trace leaves unread: rows with one of these fields before its bound."""
+    """Bounds below which one reader of a trace ignores rows, by field."""
 
     reader: int
     trace: int
@@ -168,83 +162,27 @@ def readings(circuit: Circuit, *, steady_clock: bool = False) -> Iterator[Readin
 def _unread(
     circuit: Circuit, node_id: int, node: Apply, known: Mapping[int, PromisedBounds], near: Sequence[Distance]
 ) -> Sequence[Facts]:
-    """For each trace that a node reads, the bounds of rows that no change to come finds."""
-    given = [known[i].fields if i is not None else NO_FACTS for i in node.inputs]
-    match node.operator:
-        case OverChanges() as operator:
-            groups = {f: either(facts.get(f) for facts in given) for f in range(group_fields(operator))}
-            return [_without_none({**_before_frames(circuit, node, given[0]), **groups})] * len(node.reads)
-        case JoinIncremental() as operator:
-            return [_unmet(circuit, node_id, operator, side, known, near) for side in (LEFT, RIGHT)]
-        case SemijoinIncremental() as operator:
-            keys = range(operator.left.key)
-            found = _without_none({f: given[1].get(f) for f in keys})
-            looked_up = _without_none({f: either([given[0].get(f), given[1].get(f)]) for f in keys})
-            return [found, looked_up]
-        case AsofIncremental() as operator:
-            return _unmatched(operator, *given)
-        case MultijoinIncremental() as operator:
-            return _unextended(operator, given)
-        case _:
-            return [NO_FACTS] * len(node.reads)
+    """For each trace that a node reads, the bounds of rows that no change to come finds.
 
-
-def _before_frames(circuit: Circuit, node: Apply, given: Facts) -> Mapping[int, Bound | None]:
-    """The bound of rows that are in no frame that a row to come changes."""
-    span = frame_span(circuit, node) if isinstance(node.operator, WindowIncremental) else None
-    if span is None or span.back is None:
-        return {}
-    return {span.field: earlier(given.get(span.field), span.ahead + span.back)}
-
-
-def _without_none(bounds: Mapping[int, Bound | None]) -> Facts:
-    return {f: bound for f, bound in bounds.items() if bound is not None}
-
-
-def _unmet(
-    circuit: Circuit,
-    join: int,
-    operator: JoinIncremental,
-    side: int,
-    known: Mapping[int, PromisedBounds],
-    near: Sequence[Distance],
-) -> Facts:
-    """One side's rows are found by changes of the other with the same key, and at no greater distance."""
-    bounds = {f: of_side(circuit, known, join, 1 - side, f) for f in range(operator.left.key)}
+    Rows of one side of a join, the traces of which are read in their order, are found at no greater distance, too; and
+    rows of a window are read no further back than its frames reach.
+    """
+    given = [known[i] if i is not None else NOTHING for i in node.inputs]
+    frames = _before_frames(circuit, node, given[0].fields) if isinstance(node.operator, WindowIncremental) else {}
+    unread = [{**frames, **bounds_of(lookup, given)} for lookup in node.operator.lookups]
     for distance in near:
-        if distance.side == side and bounds.get(distance.field) is None:
-            partner = of_side(circuit, known, join, 1 - side, distance.other)
-            bounds[distance.field] = earlier(partner, distance.micros)
-    return _without_none(bounds)
+        partner = of_side(circuit, known, node_id, 1 - distance.side, distance.other)
+        bound = earlier(partner, distance.micros)
+        if bound is not None:
+            unread[distance.side].setdefault(distance.field, bound)
+    return unread
 
 
-def _unextended(operator: MultijoinIncremental, given: Sequence[Facts]) -> Sequence[Facts]:
-    """Rows of an atom are found by changes of others that have the same values of the variables of both."""
-    seeds = [of_seed(operator, atom, facts) for atom, facts in enumerate(given)]
-    found: list[Facts] = []
-    for reading in operator.readings:
-        readers = [seed for seed in range(len(seeds)) if reading in operator.readings_of(seed)]
-        variables = [operator.join.variables[reading.atom][field] for field in reading.order.fields]
-        bounds = {place: either(seeds[seed].get(v) for seed in readers) for place, v in enumerate(variables)}
-        found.append(_without_none(bounds))
-    return found
-
-
-def _unmatched(operator: AsofIncremental, left: Facts, right: Facts) -> Sequence[Facts]:
-    """Left rows are found by changes of right rows that reach them; right rows by left rows within the tolerance."""
-    keys, at = range(operator.left.key), operator.left.key
-    lefts = {f: right.get(f) for f in keys}
-    rights = {f: either([left.get(f), right.get(f)]) for f in keys}
-    lefts[at] = reached(operator, right.get(at))
-    if operator.tolerance is not None and operator.left.schema.fields[at].type == TIMESTAMP:
-        changed = [left.get(at), reached(operator, right.get(at))]
-        if operator.toward is Toward.BACKWARD:
-            rights[at] = either(earlier(bound, operator.tolerance) for bound in changed)
-        elif operator.toward is Toward.FORWARD:
-            rights[at] = either(changed)
-    if operator.toward is Toward.NEAREST:
-        lefts[at] = None
-    return [_without_none(lefts), _without_none(rights)]
+def _before_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
+    """The bound of rows that are in no frame that a row to come changes."""
+    span = frame_span(circuit, window)
+    bound = None if span is None or span.back is None else earlier(given.get(span.field), span.ahead + span.back)
+    return {} if span is None or bound is None else {span.field: bound}
 
 
 def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:

@@ -5,15 +5,10 @@ from __future__ import annotations
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, reads_of
 from everview.lowering.expiry import Reading, is_clock, readings
-from everview.lowering.promises import group_fields, promises
-from everview.operators.asof import AsofIncremental
+from everview.lowering.promises import promises
 from everview.operators.by_state import OverChanges
-from everview.operators.due import DueIncremental
 from everview.operators.expired import Expired
-from everview.operators.join import JoinIncremental
 from everview.operators.linear import Plus, Project, Recode
-from everview.operators.semijoin import SemijoinIncremental
-from everview.operators.window import WindowIncremental
 from everview.plan.timed import expired_of, tells_time
 from everview.types import STRING
 
@@ -37,7 +32,7 @@ def growth(circuit: Circuit) -> dict[int, str]:
 
 
 def _by_ttl(circuit: Circuit, trace: int) -> str | None:
-    """What bounds a trace of tables that all forget their rows."""
+    """How the TTLs of tables bound a trace; None if one of them has none."""
     sources, seen, waiting = set[str](), set[int](), [trace]
     while waiting:
         at = waiting.pop()
@@ -92,21 +87,6 @@ def _why(circuit: Circuit, reading: Reading) -> str:
     """Why a reader may ask for any row of a trace."""
     node = circuit[reading.reader]
     assert isinstance(node, Apply), "operators read traces"
-    match node.operator:
-        case WindowIncremental():
-            return (
-                "its functions may read any row of a partition; a watermark bounds partitions by time, "
-                "and frames of RANGE BETWEEN INTERVAL … PRECEDING over it"
-            )
-        case OverChanges() as operator if _is_by_text(circuit, node, group_fields(operator)):
-            return (
-                "its groups are told apart by a text, which has no order: group by date_trunc, and write the text above"
-            )
-        case OverChanges():
-            return "no watermark bounds a column of its groups, so any group may still change"
-        case JoinIncremental() | SemijoinIncremental() | AsofIncremental():
-            return "no watermark bounds the times that it is joined by, so any row may still find a partner"
-        case DueIncremental():
-            return "its clock may go back, and then rows that have passed are read again"
-        case _:
-            return "any row may still be read"
+    if isinstance(node.operator, OverChanges) and _is_by_text(circuit, node, node.operator.group_fields):
+        return "its groups are told apart by a text, which has no order: group by date_trunc, and write the text above"
+    return node.operator.asked_again

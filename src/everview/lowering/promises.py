@@ -10,7 +10,7 @@ A promise is an expression of the watermark, so it can be computed whenever that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,28 +19,15 @@ from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
 from everview.lowering.frames import frame_span
 from everview.lowering.rising import rising_in
-from everview.operators.aggregate import Weigh
-from everview.operators.announce import Announce
-from everview.operators.arrange import Arrange
-from everview.operators.asof import AsofIncremental, Toward
-from everview.operators.by_state import OverChanges
-from everview.operators.exchange import Exchange
-from everview.operators.explode import Explode
-from everview.operators.index import Index
-from everview.operators.join import LEFT, JoinIncremental
-from everview.operators.linear import Filter, Inspect, Map, Matching, Minus, Negate, NotNull, Plus, Project, Recode
-from everview.operators.multijoin import MultijoinIncremental
-from everview.operators.operator import Operator
-from everview.operators.present import Present
-from everview.operators.semijoin import SemijoinIncremental
-from everview.operators.where import Where
-from everview.operators.window import SessionEdges, WindowIncremental
+from everview.operators.linear import Map
+from everview.operators.operator import Origin, Origins
+from everview.operators.window import WindowIncremental
 from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Call, Column, Expression, Literal, rewritten
 from everview.scalars.kinds import DAY_TIME
-from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP, Schema
+from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP
 
 TIMES: Final = (TIMESTAMP, DATE)
 COUNTED: Final = (*TIMES, BIGINT, INTEGER)  # what rows can be kept in the order of
@@ -74,7 +61,6 @@ class PromisedBounds:
 
 
 NOTHING: Final = PromisedBounds()
-_SAME: Final = (Filter, Where, Present, NotNull, Matching, Negate, Inspect, Exchange, Announce, Arrange)
 
 
 def promises(circuit: Circuit) -> dict[int, PromisedBounds]:
@@ -101,16 +87,6 @@ def earlier(bound: Bound | None, micros: int) -> Bound | None:
     return None if bound is None else tuple(promise.earlier_by(micros) for promise in bound)
 
 
-def group_fields(operator: OverChanges) -> int:
-    """How many first fields of the inputs tell groups apart."""
-    schema = operator.inputs[0].layout.schema
-    return next(n for n in range(len(schema) + 1) if _width(schema, n) == operator.group_words)
-
-
-def _width(schema: Schema, fields: int) -> int:
-    return Schema(schema.fields[:fields]).width
-
-
 # -- one node
 
 
@@ -120,24 +96,12 @@ def _of_node(circuit: Circuit, node: Node, known: Mapping[int, PromisedBounds]) 
     if not isinstance(node, Apply):
         return NOTHING
     inputs = [known.get(-1 if i is None else i, NOTHING) for i in inputs_of(node)]
-    operator = node.operator
-    match operator:
-        case Project() | Index():
-            return _picked(inputs[0], operator.fields)
-        case Weigh():
-            return _picked(inputs[0], operator.group)
-        case Recode():
-            return _recoded(operator, inputs[0])
-        case Map():
-            return _mapped(circuit, operator, inputs[0])
-        case Explode():
-            return _exploded(operator, inputs[0])
-        case WindowIncremental() if operator.sessions is None:
-            return PromisedBounds(_of_frames(circuit, node, inputs[0].fields))
-        case _ if isinstance(operator, _SAME):
-            return inputs[0]
-        case _:
-            return PromisedBounds(_of_several(operator, [given.fields for given in inputs]))
+    if isinstance(node.operator, Map):
+        return _mapped(circuit, node.operator, inputs[0])
+    fields = bounds_of(node.operator.origins, inputs)
+    if isinstance(node.operator, WindowIncremental):
+        fields = {**fields, **_of_frames(circuit, node, inputs[0].fields)}
+    return PromisedBounds(fields, _element_bounds(node.operator.origins, inputs))
 
 
 def _of_source(circuit: Circuit, source: Source) -> PromisedBounds:
@@ -149,108 +113,43 @@ def _of_source(circuit: Circuit, source: Source) -> PromisedBounds:
     return PromisedBounds({source.schema.index(time.name): (Promise(clock, moment),)})
 
 
-def _of_several(operator: Operator, inputs: list[Facts]) -> Facts:
-    match operator:
-        case Plus() | Minus():
-            return _agreed(inputs, range(len(operator.output.schema)))
-        case WindowIncremental() if operator.sessions is not None:
-            return _of_sessions(operator, operator.sessions, *inputs)
-        case OverChanges():
-            return _agreed(inputs, range(group_fields(operator)))
-        case SemijoinIncremental():
-            return _agreed(inputs, range(operator.left.key))
-        case JoinIncremental():
-            keys = _agreed(inputs, range(operator.left.key))
-            return {place: keys[f] for place, (_, f) in enumerate(operator.picks) if f in keys}
-        case AsofIncremental():
-            return _of_asof(operator, *inputs)
-        case MultijoinIncremental():
-            seeds = [of_seed(operator, atom, facts) for atom, facts in enumerate(inputs)]
-            values = _agreed(seeds, operator.join.select)
-            return {place: values[v] for place, v in enumerate(operator.join.select) if v in values}
-        case _:
-            return NO_FACTS
+def bounds_of(origins: Origins, inputs: Sequence[PromisedBounds]) -> Facts:
+    """The bounds of values that come from fields of the inputs."""
+
+    def bound(origin: Origin) -> Bound | None:
+        given = inputs[origin.input]
+        return earlier((given.elements if origin.element else given.fields).get(origin.field), origin.earlier)
+
+    bounds = {place: either(map(bound, among)) for place, among in origins.items()}
+    return {place: known for place, known in bounds.items() if known is not None}
 
 
-def _agreed(inputs: list[Facts], fields: Iterable[int]) -> Facts:
-    """The bounds of fields that all inputs have, each coming from one of them."""
-    bounds = {field_: either(facts.get(field_) for facts in inputs) for field_ in fields}
-    return {field_: bound for field_, bound in bounds.items() if bound is not None}
-
-
-def of_seed(operator: MultijoinIncremental, atom: int, facts: Facts) -> Facts:
-    """The bounds of the variables of a multiway join that changes of one atom bring."""
-    fields = operator.join.queries[atom].indexes[atom].fields
-    variables = operator.join.variables[atom]
-    return {variables[field_]: facts[place] for place, field_ in enumerate(fields) if place in facts}
+def _element_bounds(origins: Origins, inputs: Sequence[PromisedBounds]) -> Facts:
+    """The bounds of the elements of arrays that come from fields of the inputs."""
+    bounds = {
+        place: either(None if one.element else inputs[one.input].elements.get(one.field) for one in among)
+        for place, among in origins.items()
+    }
+    return {place: known for place, known in bounds.items() if known is not None}
 
 
 def _of_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
     """A row changes those whose frames it is in: no further back than their frames reach ahead."""
-    assert isinstance(window.operator, WindowIncremental), "frames are of windows"
-    keys, span = _agreed([given], range(group_fields(window.operator))), frame_span(circuit, window)
+    span = frame_span(circuit, window)
     first = None if span is None else earlier(given.get(span.field), span.ahead)
-    return keys if span is None or first is None else {**keys, span.field: first}
-
-
-def _of_sessions(operator: WindowIncremental, edges: SessionEdges, given: Facts) -> Facts:
-    """A row can join or split only sessions whose end is at most the gap before the row's time."""
-    keys = _agreed([given], range(group_fields(operator)))
-    last = earlier(given.get(edges.moment), edges.gap)
-    return keys if last is None else {**keys, edges.last: last}
-
-
-def _of_asof(operator: AsofIncremental, left: Facts, right: Facts) -> Facts:
-    """A row of the right reaches left rows at its time or after it; ahead of it no further than the tolerance."""
-    keys = dict(_agreed([left, right], range(operator.left.key)))
-    at = operator.left.key
-    time = either([left.get(at), reached(operator, right.get(at))])
-    known = keys if time is None else {**keys, at: time}
-    return {place: known[f] for place, (side, f) in enumerate(operator.picks) if side == LEFT and f in known}
-
-
-def reached(operator: AsofIncremental, changed: Bound | None) -> Bound | None:
-    """The earliest left rows that changes of right rows reach."""
-    if operator.toward is Toward.BACKWARD:
-        return changed
-    if operator.tolerance is None or operator.left.schema.fields[operator.left.key].type != TIMESTAMP:
-        return None
-    return earlier(changed, operator.tolerance)
-
-
-def _picked(given: PromisedBounds, fields: Iterable[int | None]) -> PromisedBounds:
-    def of(facts: Facts) -> Facts:
-        return {place: facts[f] for place, f in enumerate(fields) if f is not None and f in facts}
-
-    fields = tuple(fields)
-    return PromisedBounds(of(given.fields), of(given.elements))
-
-
-def _recoded(operator: Recode, given: PromisedBounds) -> PromisedBounds:
-    same = [
-        place if one.type == other.type else None
-        for place, (one, other) in enumerate(zip(operator.source.schema.fields, operator.schema.fields, strict=True))
-    ]
-    return _picked(given, same)
-
-
-def _exploded(operator: Explode, given: PromisedBounds) -> PromisedBounds:
-    kept = _picked(given, operator.keep)
-    element = given.elements.get(operator.array)
-    if element is None or operator.outer:
-        return kept
-    return PromisedBounds({**kept.fields, len(operator.output.schema) - 1: element}, kept.elements)
+    return {} if span is None or first is None else {span.field: first}
 
 
 def _mapped(circuit: Circuit, operator: Map, given: PromisedBounds) -> PromisedBounds:
-    kept = _picked(given, operator.keep)
+    """Also the bounds of what a function computes, if it is of expressions."""
+    fields = dict(bounds_of(operator.origins, [given]))
+    elements = dict(_element_bounds(operator.origins, [given]))
     function = circuit.functions[operator.function].call
     if not isinstance(function, Evaluate):
-        return kept
+        return PromisedBounds(fields, elements)
     width = len(operator.source.schema)
     arguments = operator.arguments if operator.arguments is not None else tuple(range(width))
     facts = {place: given.fields[f] for place, f in enumerate(arguments) if f in given.fields}
-    fields, elements = dict(kept.fields), dict(kept.elements)
     for place, expression in enumerate(function.expressions, len(operator.keep)):
         bound = lowest(expression, facts)
         if bound is not None:

@@ -7,8 +7,9 @@ partition and order are one operator; the others follow, one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import fields as fields_of
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.stream import Stream
@@ -94,17 +95,37 @@ def by_window(calls: Sequence[WindowCall]) -> list[list[int]]:
 
 def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     """The stream with the results of calls over one window after its columns."""
-    width, first_call = len(stream.schema), calls[0]
-    wanted_calls = [_wanted(call) for call in calls]
-    arguments = [_arguments(call) if w is None else w.expressions for call, w in zip(calls, wanted_calls, strict=True)]
-    reached = [_reached(call) for call in calls]
-    by = tuple(e for e, _ in first_call.order)
-    wanted = [*first_call.partition, *by, *chain(*arguments, *reached)]
-    stream, places = extended(stream, wanted)
-    start = len(first_call.partition)
+    width, window = len(stream.schema), calls[0]
+    reads = [_CallReads.of(call) for call in calls]
+    keys = [*window.partition, *(by for by, _ in window.order)]
+    read = [*chain(*(each.arguments for each in reads)), *chain(*(each.reached for each in reads))]
+    stream, places = extended(stream, [*keys, *read])
+    index, peers = _in_order(stream, calls, places)
+    indexed = stream.circuit.add(index, [stream])
+    rest = (index.fields.index(place) for place in places[len(keys) :])
+    arguments = [list(islice(rest, len(each.arguments))) for each in reads]
+    reached = [list(islice(rest, len(each.reached))) for each in reads]
+    functions = tuple(
+        each.function(fields, reach, indexed, number)
+        for number, (each, fields, reach) in enumerate(zip(reads, arguments, reached, strict=True))
+    )
+    operator = WindowOperator(indexed.layout, index.order, peers, functions)
+    results = stream.circuit.add(operator, [indexed])
+    back = [index.fields.index(column) for column in range(width)]
+    return picked(results, [*back, *range(len(index.fields), len(results.schema))], [
+        *stream.schema.names[:width], *(function.result.name for function in functions)
+    ])  # fmt: skip
+
+
+def _in_order(stream: Stream, calls: Sequence[WindowCall], places: Sequence[int]) -> tuple[Index, int]:
+    """The index of a window's partitions in their order, and how many fields of it tell peers.
+
+    ``places`` begin with the columns of the partition and of the order.
+    """
+    window, start = calls[0], len(calls[0].partition)
     partition = list(dict.fromkeys(places[:start]))
     directions: dict[int, Direction] = {}
-    for column, (_, how) in zip(places[start:], first_call.order, strict=False):
+    for column, (_, how) in zip(places[start:], window.order, strict=False):
         directions.setdefault(column, direction(how))
     ordered = [column for column in directions if column not in partition]
     fields = tuple(dict.fromkeys([*partition, *ordered, *range(len(stream.schema))]))
@@ -113,28 +134,33 @@ def _windowed(stream: Stream, calls: Sequence[WindowCall]) -> Stream:
     order = tuple(
         (place, directions.get(column, Direction.ASC)) for place, column in enumerate(fields) if column in telling
     )
-    indexed = stream.circuit.add(Index(Layout(stream.schema), fields, len(partition), order), [stream])
-    rest = iter(places[start + len(by) :])
-    read_at = [[fields.index(next(rest)) for _ in read] for read in arguments]
-    reached_at = [[fields.index(next(rest)) for _ in read] for read in reached]
-    made = [
-        _over(call, at, reach, indexed.schema, number)
-        if wanted_call is None
-        else _aggregate_over(call, wanted_call.call(at, stream.circuit), reach, indexed.schema, number)
-        for number, (call, wanted_call, at, reach) in enumerate(
-            zip(calls, wanted_calls, read_at, reached_at, strict=True)
-        )
-    ]
-    operator = WindowOperator(indexed.layout, order, len(ordered), tuple(made))
-    read = stream.circuit.add(operator, [indexed])
-    back = [fields.index(column) for column in range(width)]
-    return picked(read, [*back, *range(len(fields), len(read.schema))], [
-        *stream.schema.names[:width], *(call.result.name for call in made)
-    ])  # fmt: skip
+    return Index(Layout(stream.schema), fields, len(partition), order), len(ordered)
 
 
-def _wanted(call: WindowCall) -> Wanted | None:
-    """What a call asks of the rows of its frame as one over groups asks of their rows; None for other calls."""
+@dataclass(frozen=True, slots=True)
+class _CallReads:
+    """A call, with the expressions that it reads of each row: its arguments, and those that tell its frame."""
+
+    call: WindowCall
+    aggregate: Wanted | None  # what it asks of the rows of its frame, if it is an aggregate that groups have, too
+    arguments: tuple[Expression, ...]
+    reached: tuple[Expression, ...]
+
+    @staticmethod
+    def of(call: WindowCall) -> _CallReads:
+        asked = _aggregate_of(call)
+        return _CallReads(call, asked, _arguments(call) if asked is None else asked.expressions, _reached(call))
+
+    def function(self, fields: Sequence[int], reached: Sequence[int], indexed: Stream, number: int) -> Over:
+        """The call over the fields of an index that its expressions have become."""
+        if self.aggregate is None:
+            return _over(self.call, fields, reached, indexed.schema, number)
+        asked = self.aggregate.call(fields, indexed.circuit)
+        return _aggregate_over(self.call, asked, reached, indexed.schema, number)
+
+
+def _aggregate_of(call: WindowCall) -> Wanted | None:
+    """The aggregate call behind a window call, or None."""
     if not isinstance(call, AggregateWindowCall):
         return None
     return wanted_of(

@@ -41,7 +41,7 @@ def closing(circuit: Circuit, known: Mapping[int, PromisedBounds]) -> dict[int, 
 
 
 def only_for(circuit: Circuit, readers: Mapping[int, Bound]) -> set[int]:
-    """The traces and indexes that nothing but these windows reads: they get others in their place."""
+    """The traces and indexes that are read by these windows alone, and are replaced with them."""
     dropped = set[int]()
     for below in range(2):  # first the traces, then their indexes
         candidates = {_input(circuit, circuit[at]) for at in (dropped if below else readers)}

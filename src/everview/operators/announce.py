@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from everview.kernels import machine
 from everview.operators.form import CompiledForm
-from everview.operators.operator import Context, InPlace, Layout, OnEveryShard, Port, Step, UnaryOperator
+from everview.operators.operator import Context, InPlace, Layout, OnEveryShard, Port, SameRows, Step
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
 
 
 @dataclass(frozen=True)
-class Announce(InPlace, UnaryOperator):
+class Announce(InPlace, SameRows):
     """A stream of few rows, told to all shards."""
 
     source: Layout

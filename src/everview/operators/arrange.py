@@ -19,10 +19,10 @@ from everview.operators.operator import (
     Operator,
     Partition,
     Port,
+    SameRows,
     Step,
     TimedStep,
     TimedView,
-    UnaryOperator,
     key_partition,
     row_partition,
 )
@@ -31,7 +31,7 @@ from everview.types.words import Matrix, Words
 
 
 @dataclass(frozen=True)
-class Arrange(InPlace, UnaryOperator):
+class Arrange(InPlace, SameRows):
     """Integrate an indexed stream into a trace: ``trace[t] = Σ_{i≤t} s[i]``; the output is the stream itself."""
 
     source: Layout

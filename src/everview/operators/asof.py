@@ -26,11 +26,22 @@ from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.sort import arrange
 from everview.operators.form import CompiledForm, call, flat
-from everview.operators.join import LEFT, Pick
-from everview.operators.operator import Context, Layout, Operator, Partition, Port, Step, carried, key_partition
+from everview.operators.join import LEFT, NO_TIME, RIGHT, Pick
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Operator,
+    Origin,
+    Origins,
+    Partition,
+    Port,
+    Step,
+    carried,
+    key_partition,
+)
 from everview.traces.looking import AHEAD, BACK, ENDLESS, Look
 from everview.traces.view import TraceView
-from everview.types import BIGINT, NULL_WORD, Schema
+from everview.types import BIGINT, NULL_WORD, TIMESTAMP, Schema
 from everview.types.words import Matrix, Words
 
 ROOT_ONLY = "an as-of join is inside a child", "join at the root; its result may enter"
@@ -160,9 +171,46 @@ class Asof(_Asof):
 class AsofIncremental(_Asof):
     """The change of an as-of join when either side changes; reads both traces before the tick."""
 
+    asked_again = NO_TIME
+
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
+
+    @property
+    def origins(self) -> Origins:
+        """Changed results have the times of changed left rows, or of left rows that changed right rows reach."""
+        time = self.left.key
+        known: dict[int, tuple[Origin, ...]] = {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in range(time)}
+        if self._reached is not None:
+            known[time] = (Origin(LEFT, time), self._reached)
+        return {place: known[f] for place, (side, f) in enumerate(self.picks) if side == LEFT and f in known}
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        """Left rows are found by changes of right rows that reach them, right rows by left ones within reach."""
+        time = self.left.key
+        lefts = {f: (Origin(RIGHT, f),) for f in range(time)}
+        rights = {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in range(time)}
+        if self._reached is not None and self.toward is not Toward.NEAREST:
+            lefts[time] = (self._reached,)
+        if self._in_micros is not None and self.toward is Toward.BACKWARD:
+            rights[time] = (Origin(LEFT, time, self._in_micros), Origin(RIGHT, time, self._in_micros))
+        elif self._in_micros is not None and self.toward is Toward.FORWARD:
+            rights[time] = (Origin(LEFT, time), Origin(RIGHT, time, self._in_micros))
+        return lefts, rights
+
+    @property
+    def _in_micros(self) -> int | None:
+        """The tolerance, if it is one of time."""
+        return self.tolerance if self.left.schema.fields[self.left.key].type == TIMESTAMP else None
+
+    @property
+    def _reached(self) -> Origin | None:
+        """The earliest left rows that changes of right rows reach: at their time, or ahead of it by the tolerance."""
+        if self.toward is Toward.BACKWARD:
+            return Origin(RIGHT, self.left.key)
+        return None if self._in_micros is None else Origin(RIGHT, self.left.key, self._in_micros)
 
     @property
     def form(self) -> CompiledForm:

@@ -21,8 +21,20 @@ from everview.kernels.linear import negated
 from everview.kernels.probe import keys
 from everview.kernels.timed import stamped
 from everview.operators.nested import corners, wake
-from everview.operators.operator import Context, InPlace, Layout, Operator, Step, TimedStep, TimedView, nothing
+from everview.operators.operator import (
+    Context,
+    InPlace,
+    Layout,
+    Operator,
+    Origins,
+    Step,
+    TimedStep,
+    TimedView,
+    from_fields,
+    nothing,
+)
 from everview.traces.view import TraceView
+from everview.types import Schema
 from everview.types.words import Matrix, Words
 
 
@@ -55,11 +67,30 @@ class OverWhole(ByState):
 
 
 class OverChanges(ByState):
-    """The change of the results when the inputs change; reads the traces of all inputs before the tick."""
+    """The change of the results when the inputs change; reads the traces of all inputs before the tick.
+
+    A group that gets no row does not change, and is not looked at.
+    """
+
+    asked_again = "no watermark bounds a column of its groups, so any group may still change"
 
     @property
     def reads(self) -> tuple[Layout, ...]:
         return tuple(port.layout for port in self.inputs)
+
+    @property
+    def group_fields(self) -> int:
+        """How many first fields of the inputs tell groups apart."""
+        fields = self.inputs[0].layout.schema.fields
+        return next(n for n in range(len(fields) + 1) if Schema(fields[:n]).width == self.group_words)
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(range(self.group_fields), len(self.inputs))
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        return (from_fields(range(self.group_fields), len(self.inputs)),) * len(self.reads)
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         return Step(change(self, deltas, views, context))

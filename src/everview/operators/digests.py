@@ -13,15 +13,23 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 PLAIN: Final = (int, float, complex, str, bytes, bool, type(None), type(...))
 VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@runtime_checkable
+class CallsOthers(Protocol):
+    """An object whose digest is also that of the functions it calls."""
+
+    @property
+    def digested(self) -> Iterable[Any]: ...
 
 
 def digest_of(call: Callable[..., Any]) -> str:
@@ -63,7 +71,7 @@ def _said(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _of_code(value, seen)
     elif isinstance(type(value).__dict__.get("__call__"), FunctionType):
         yield from _said(type(value).__call__, seen)
-        for each in getattr(value, "digested", ()):
+        for each in value.digested if isinstance(value, CallsOthers) else ():
             yield from _said(each, seen)
 
 

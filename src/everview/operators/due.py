@@ -76,6 +76,8 @@ class Due(_Due):
 class DueIncremental(_Due):
     """The change of what is due; reads both traces before the tick."""
 
+    asked_again = "its clock may go back, and then rows that have passed are read again"
+
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.rows, self.clock)

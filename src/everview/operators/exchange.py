@@ -23,9 +23,9 @@ from everview.operators.operator import (
     Layout,
     OnEveryShard,
     Partition,
+    SameRows,
     Single,
     Step,
-    UnaryOperator,
     word_columns,
 )
 from everview.traces.view import TraceView
@@ -36,7 +36,7 @@ ALIKE = 0.9  # a sample with fewer different rows comes from many equal ones
 
 
 @dataclass(frozen=True)
-class Exchange(UnaryOperator):
+class Exchange(SameRows):
     """The same rows, partitioned anew."""
 
     source: Layout

@@ -24,12 +24,14 @@ from everview.operators.operator import (
     ByKey,
     Context,
     Layout,
+    Origins,
     Partition,
     Port,
     Single,
     Step,
     UnaryOperator,
     carried,
+    from_fields,
     row_partition,
     word_columns,
 )
@@ -97,6 +99,10 @@ class Index(UnaryOperator):
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.fields)
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(self.fields)
 
     @cached_property
     def _indexed(self) -> Layout:

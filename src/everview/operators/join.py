@@ -20,12 +20,15 @@ from everview.operators.operator import (
     Context,
     Layout,
     Operator,
+    Origin,
+    Origins,
     Partition,
     Port,
     Step,
     TimedStep,
     TimedView,
     carried,
+    from_fields,
     key_partition,
 )
 from everview.traces.view import TraceView
@@ -34,6 +37,7 @@ from everview.types.words import Matrix, Words
 
 LEFT, RIGHT = 0, 1
 Pick = tuple[int, int]  # (side, field)
+NO_TIME = "no watermark bounds the times that it is joined by, so any row may still find a partner"
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,8 @@ class JoinTrace(_Join):
 class JoinIncremental(_Join):
     """The change of a join when both sides change; reads the left trace after the tick, the right one before."""
 
+    asked_again = NO_TIME
+
     @property
     def inputs(self) -> tuple[Port, ...]:
         return self._ports()
@@ -148,6 +154,16 @@ class JoinIncremental(_Join):
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.right)
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields((field if field < self.left.key else None for _, field in self.picks), 2)
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        """A row is found by changes of the other side."""
+        keys = range(self.left.key)
+        return {f: (Origin(RIGHT, f),) for f in keys}, {f: (Origin(LEFT, f),) for f in keys}
 
     @property
     def form(self) -> CompiledForm:

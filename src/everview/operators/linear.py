@@ -28,11 +28,14 @@ from everview.operators.operator import (
     InPlace,
     Layout,
     Operator,
+    Origins,
     Partition,
     Port,
+    SameRows,
     Step,
     UnaryOperator,
     carried,
+    from_fields,
     nothing,
     word_columns,
 )
@@ -82,6 +85,11 @@ class Map(Calling, UnaryOperator):
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.keep)
 
+    @property
+    def origins(self) -> Origins:
+        """Of the fields that are kept; what the function computes is for those to tell who know expressions."""
+        return from_fields(self.keep)
+
     @cached_property
     def computed(self) -> Schema:
         return Schema(self.schema.fields[len(self.keep) :])
@@ -92,11 +100,9 @@ class Map(Calling, UnaryOperator):
 
     def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
         """The program that gives the images from words alone, or why there is none."""
-        source, arguments = self.source.schema, self.arguments
-        if arguments is None:
-            arguments = tuple(range(len(source)))
+        source, given = self.source.schema, _given(self.source.schema, self.arguments)
         return self._programs.of(
-            functions[self.function].call, lambda f: f.projection_in_words(source, self.keep, arguments, self.schema)
+            functions[self.function].call, lambda f: f.projection_in_words(source, self.keep, given, self.schema)
         )
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
@@ -121,7 +127,7 @@ class Map(Calling, UnaryOperator):
 
 
 @dataclass(frozen=True)
-class Filter(InPlace, Calling, UnaryOperator):
+class Filter(InPlace, Calling, SameRows):
     """Keep the rows for which a pure predicate is true."""
 
     source: Layout
@@ -135,10 +141,8 @@ class Filter(InPlace, Calling, UnaryOperator):
 
     def in_words(self, functions: Mapping[str, Function]) -> WordProgram | str:
         """The program that decides from words alone, or why there is none."""
-        source, arguments = self.source.schema, self.arguments
-        if arguments is None:
-            arguments = tuple(range(len(source)))
-        return self._programs.of(functions[self.function].call, lambda f: f.predicate_in_words(source, arguments))
+        source, given = self.source.schema, _given(self.source.schema, self.arguments)
+        return self._programs.of(functions[self.function].call, lambda f: f.predicate_in_words(source, given))
 
     def step(self, deltas: Sequence[Matrix], views: Sequence[TraceView], context: Context) -> Step:
         program = self.in_words(context.functions)
@@ -209,6 +213,10 @@ class Project(ByWords):
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.fields)
 
+    @property
+    def origins(self) -> Origins:
+        return from_fields(self.fields)
+
 
 @dataclass(frozen=True)
 class Recode(ByWords):
@@ -239,6 +247,11 @@ class Recode(ByWords):
             assembler.store(there, new, value if new.type == BIGINT else assembler.emit_wide(op.WIDEN, value))
         return assembler.projection(self.schema.width)
 
+    @property
+    def origins(self) -> Origins:
+        fields = zip(self.source.schema.fields, self.schema.fields, strict=True)
+        return from_fields(place if old.type == new.type else None for place, (old, new) in enumerate(fields))
+
 
 def recodes(old: Field, new: Field) -> bool:
     """Whether every value of the one field is a value of the other."""
@@ -254,7 +267,7 @@ def recodes(old: Field, new: Field) -> bool:
 
 
 @dataclass(frozen=True)
-class NotNull(InPlace, ByWords):
+class NotNull(InPlace, SameRows, ByWords):
     """Keep the rows in which a field is not NULL."""
 
     source: Layout
@@ -265,7 +278,7 @@ class NotNull(InPlace, ByWords):
 
 
 @dataclass(frozen=True)
-class Matching(InPlace, ByWords):
+class Matching(InPlace, SameRows, ByWords):
     """Keep the rows in which some pairs of fields are equal, and some fields equal constants; NULL equals NULL."""
 
     source: Layout
@@ -296,7 +309,7 @@ class Matching(InPlace, ByWords):
 
 
 @dataclass(frozen=True)
-class Negate(InPlace, UnaryOperator):
+class Negate(InPlace, SameRows):
     """Flip the sign of every weight."""
 
     source: Layout
@@ -320,6 +333,10 @@ class _Sum(Operator):
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return inputs[0] if all(other == inputs[0] for other in inputs) else Anywhere()
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(range(len(self.source.schema)), len(self.inputs))
 
 
 @dataclass(frozen=True)
@@ -364,7 +381,7 @@ class Minus(_Sum):
 
 
 @dataclass(frozen=True)
-class Inspect(InPlace, Calling, UnaryOperator):
+class Inspect(InPlace, Calling, SameRows):
     """Call a function with every change that passes, and pass it on."""
 
     source: Layout
@@ -395,6 +412,11 @@ def _evaluated(delta: Matrix, width: int, step: Callable[[Matrix], Step]) -> Ste
         if rows.shape[0] == delta.shape[0]:
             raise
     return step(rows) if rows.shape[0] else Step(nothing(width))
+
+
+def _given(schema: Schema, arguments: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The fields that a function is given: all, unless some are named."""
+    return tuple(range(len(schema))) if arguments is None else arguments
 
 
 def _arguments(schema: Schema, fields: tuple[int, ...] | None, delta: Matrix, context: Context) -> pa.Table:

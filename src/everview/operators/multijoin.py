@@ -8,7 +8,7 @@ between the inputs and the result is kept. The order of the atoms makes changes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ from everview.operators.operator import (
     Layout,
     Moment,
     Operator,
+    Origin,
+    Origins,
     Port,
     Single,
     Step,
@@ -262,6 +264,40 @@ class MultijoinIncremental(Operator):
     @property
     def output(self) -> Layout:
         return self.join.output
+
+    @property
+    def origins(self) -> Origins:
+        """A variable that all atoms have comes from whichever has changed."""
+        return self._sought(self.join.select, range(len(self.join.atoms)))
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        """Rows of an atom are found by changes of others that have the same values of the variables of both."""
+        return tuple(
+            self._sought(
+                [self.join.variables[reading.atom][field] for field in reading.order.fields],
+                [seed for seed in range(len(self.join.atoms)) if reading in self.readings_of(seed)],
+            )
+            for reading in self.readings
+        )
+
+    def _sought(self, variables: Sequence[int], seeds: Sequence[int]) -> Origins:
+        """Variables, in order, as fields of the seeds, if all of these have them."""
+        origins = dict[int, tuple[Origin, ...]]()
+        for place, variable in enumerate(variables):
+            fields = [self._seed_variables[seed].get(variable) for seed in seeds]
+            known = [Origin(seed, field) for seed, field in zip(seeds, fields, strict=True) if field is not None]
+            if len(known) == len(fields):
+                origins[place] = tuple(known)
+        return origins
+
+    @cached_property
+    def _seed_variables(self) -> tuple[Mapping[int, int], ...]:
+        """Where the changes of each atom have its variables."""
+        return tuple(
+            {self.join.variables[atom][field]: place for place, field in enumerate(query.indexes[atom].fields)}
+            for atom, query in enumerate(self.join.queries)
+        )
 
     @property
     def form(self) -> CompiledForm | Reason:

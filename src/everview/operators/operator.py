@@ -121,6 +121,35 @@ class Port:
     partition: Partition = Anywhere()
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A field of an input from which a value comes: the same value, or one at most ``earlier`` microseconds before it.
+
+    Of a field that is an array, the value may be an ``element``.
+    """
+
+    input: int
+    field: int
+    earlier: int = 0
+    element: bool = False
+
+
+Origins = Mapping[int, tuple[Origin, ...]]  # by field; each value comes from one of these
+
+
+def from_fields(fields: Iterable[int | None], inputs: int = 1) -> Origins:
+    """Fields in the order in which a result has them, of any of so many inputs; None stands for another origin.
+
+    >>> from_fields((2, None, 0))
+    {0: (Origin(input=0, field=2, earlier=0, element=False),), 2: (Origin(input=0, field=0, earlier=0, element=False),)}
+    """
+    return {
+        place: tuple(Origin(number, field_) for number in range(inputs))
+        for place, field_ in enumerate(fields)
+        if field_ is not None
+    }
+
+
 class Moment(Enum):
     """Which state of a trace is read: without this tick's changes, or with them (alt and neu)."""
 
@@ -183,6 +212,7 @@ class Operator(ABC):
     by_row: ClassVar[bool] = False  # one input, whose rows are taken one by one, and may be any rows of its layout
     orders_values: ClassVar[bool] = False  # its instruction works on rows in the order of texts, too
     root_only: ClassVar[tuple[str, str] | None] = None  # why it cannot be inside a child, and what to do instead
+    asked_again: ClassVar[str] = "any row may still be read"  # why its traces keep old rows, for `explain`
     reasons: tuple[str, ...] = ()  # why the operator is as it is, for `explain`
 
     @cached_property
@@ -251,6 +281,22 @@ class Operator(ABC):
         """Where the output's rows are, given where the rows of the inputs and of the traces of `reads` are."""
         return Anywhere()
 
+    @property
+    def origins(self) -> Origins:
+        """Of fields of changed rows of the output, the fields of changed rows of the inputs that they come from.
+
+        So a lower bound of all changes to come of the latter is one of the former. Other fields may have any value.
+        """
+        return {}
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        """For each trace of `reads`, the fields of changed rows from which the fields of the rows that are read come.
+
+        So rows before a bound of all changes to come are never read again, and their trace may drop them.
+        """
+        return ({},) * len(self.reads)
+
 
 class UnaryOperator(Operator):
     """An operator of one input whose rows may be anywhere, and which by default keeps their layout."""
@@ -264,6 +310,14 @@ class UnaryOperator(Operator):
     @property
     def output(self) -> Layout:
         return self.source
+
+
+class SameRows(UnaryOperator):
+    """An operator whose rows are rows of its input, field by field."""
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(range(len(self.source.schema)))
 
 
 class InPlace(Operator):

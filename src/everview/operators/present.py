@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from everview.operators.by_words import ByWords, not_null
-from everview.operators.operator import Anywhere, ByKey, Layout, Partition
+from everview.operators.operator import Anywhere, ByKey, Layout, Partition, SameRows
 from everview.operators.word_program import Assembler, WordProgram
 from everview.types import Field, Schema
 
 
 @dataclass(frozen=True)
-class Present(ByWords):
+class Present(SameRows, ByWords):
     """Keep the rows in which these fields are values, and give up the words that told values from NULL."""
 
     source: Layout

@@ -17,7 +17,18 @@ from everview.kernels import instructions
 from everview.kernels.crossings import crossings
 from everview.kernels.presence import where_positive
 from everview.operators.form import CompiledForm
-from everview.operators.operator import Context, InPlace, Layout, Port, Step, key_partition
+from everview.operators.join import LEFT, NO_TIME, RIGHT
+from everview.operators.operator import (
+    Context,
+    InPlace,
+    Layout,
+    Origin,
+    Origins,
+    Port,
+    Step,
+    from_fields,
+    key_partition,
+)
 from everview.traces.view import TraceView
 from everview.types.words import Matrix
 
@@ -64,9 +75,21 @@ class Semijoin(_Semijoin):
 class SemijoinIncremental(_Semijoin):
     """The change of a semijoin; reads both traces before the tick."""
 
+    asked_again = NO_TIME
+
     @property
     def reads(self) -> tuple[Layout, ...]:
         return (self.left, self.keys)
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(range(self.left.key), 2)
+
+    @property
+    def lookups(self) -> tuple[Origins, ...]:
+        """Rows are found by changed keys, and keys are counted for changes of both sides."""
+        keys = range(self.left.key)
+        return {f: (Origin(RIGHT, f),) for f in keys}, {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in keys}
 
     @property
     def form(self) -> CompiledForm:

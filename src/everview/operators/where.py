@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from everview.operators.by_words import ByWords
-from everview.operators.operator import InPlace, Layout
+from everview.operators.operator import InPlace, Layout, SameRows
 from everview.operators.word_program import Assembler, WordProgram, op
 from everview.types import Field, Schema
 
@@ -38,7 +38,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Where(InPlace, ByWords):
+class Where(InPlace, SameRows, ByWords):
     """The rows that pass all tests."""
 
     source: Layout

@@ -101,21 +101,12 @@ class Evaluation:
         self.now = _out(TIMESTAMP, max(clock)) if clock else None  # without a clock, the wall's time
 
     def of(self, plan: Plan, outside: Outside) -> Rows:
-        match closed(plan):
+        plan = closed(plan)
+        if isinstance(plan, OverSeveral):
+            return self._over_several(plan, outside)
+        match plan:
             case Scan() | Values() | Reference() as leaf:
                 return self._leaf(leaf)
-            case (
-                Join()
-                | Asof()
-                | During()
-                | Lateral()
-                | Multiway()
-                | Union()
-                | Intersect()
-                | Except()
-                | Recursive() as several
-            ):
-                return self._over_several(several, outside)
             case one:
                 return self._over_one(one, outside)
 

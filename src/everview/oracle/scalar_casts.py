@@ -423,7 +423,7 @@ def read_timestamp(text: str) -> dt.datetime:
 
 
 def _read_local(text: str) -> dt.datetime:
-    """A timestamp whose zone, which there must be if one is written, is passed over."""
+    """Read a timestamp as a local one, ignoring its zone, which must exist."""
     read_timestamp(text)
     zoned = re.fullmatch(r"(.*[ T][0-9]{1,2}(?::[0-9]{1,2}(?::[0-9]{1,2}(?:\.[0-9]*)?)?)?) ?[^0-9: .].*", text)
     return read_timestamp(zoned[1] if zoned else text).replace(tzinfo=None)

@@ -10,9 +10,16 @@ from typing import Any, Final
 
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_zones import zone_named
-from everview.types import BIGINT, BOOLEAN, DOUBLE, FLOAT, INTEGER, SMALLINT, STRING, TIMESTAMP, TINYINT, Struct, Type
-
-_WHOLE: Final = (TINYINT, SMALLINT, INTEGER, BIGINT)
+from everview.types import (
+    BOOLEAN,
+    DOUBLE,
+    FLOAT,
+    INTEGERS,
+    STRING,
+    TIMESTAMP,
+    Struct,
+    Type,
+)
 
 
 def _cells(line: str, options: dict[str, str]) -> list[str]:
@@ -55,7 +62,7 @@ def _value(cell: str, to: Type) -> Any:
         return cell
     if to == BOOLEAN:
         return {"true": True, "false": False}.get(cell.lower())
-    if to in _WHOLE and not re.fullmatch(r"[+-]?[0-9]+", cell):
+    if to in INTEGERS and not re.fullmatch(r"[+-]?[0-9]+", cell):
         return None
     if to in (FLOAT, DOUBLE):
         plain = cell.strip()

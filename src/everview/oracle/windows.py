@@ -51,9 +51,19 @@ def windowed(window: Window, rows: Rows, functions: Functions) -> Rows:
 
 
 def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Row], functions: Functions) -> list[Any]:
+    """The results of one call for the rows of a partition."""
+    frames = [_frame_by_fields(over, place, peers, rows) for place in range(len(rows))]
     if isinstance(over, AggregateOver):
-        frames = [_frame_by_fields(over, place, peers, rows) for place in range(len(rows))]
         return [result(over.call, schema, [(rows[i], 1) for i in frame], functions) for frame in frames]
+    call = _call_of(over, schema)
+    given = [tuple(row[a.index] if isinstance(a, Column) else constant(a) for a in call.arguments) for row in rows]
+    passes_null = over.skips and over.function in ("lag", "lead", "nth_value")
+    kept = [not passes_null or row[over.fields[0]] is not None for row in rows]
+    return framed(call, peers, given, kept, frames)
+
+
+def _call_of(over: Over, schema: Schema) -> WindowCall:
+    """The call of a plan that a circuit's window function computes."""
     columns: list[Expression] = [Column(field, "", schema.fields[field].type) for field in over.fields]
     match over.function:
         case "lag" | "lead" | "nth_value" | "session start" | "session last":
@@ -66,34 +76,27 @@ def _results(over: Over, schema: Schema, peers: Sequence[Row], rows: Sequence[Ro
             arguments = columns
     named = plan_name(over.function) if over.function in ADDED_UP else over.function
     frame = Frame("rows" if over.unit == "rows" else "range", over.start, over.end)
-    call = WindowCall(named, tuple(arguments), (), (), frame, over.result.type, True)
-    given = [tuple(row[a.index] if isinstance(a, Column) else constant(a) for a in arguments) for row in rows]
-    copied = over.function in ("lag", "lead", "nth_value")
-    kept = [not (over.skips and copied) or row[over.fields[0]] is not None for row in rows]
-    frames = [_frame_by_fields(over, place, peers, rows) for place in range(len(rows))]
-    return framed(call, peers, given, kept, frames)
+    return WindowCall(named, tuple(arguments), (), (), frame, over.result.type, True)
 
 
 def _frame_by_fields(over: Over, place: int, peers: Sequence[Row], rows: Sequence[Row]) -> list[int]:
     """The rows in the frame of a row, whose reach other fields may tell."""
-    frame = _frame(over.unit, over.start, over.end, place, peers)
-    if isinstance(over, FramedOver) and over.key >= 0:
-        key, row, same = over.key, rows[place], [i for i in range(len(rows)) if peers[i] == peers[place]]
-        frame = []
-        for i, other in enumerate(rows):
-            if row[key] is None or other[key] is None:
-                low = over.start is None or (row[key] is None and i >= same[0])
-                high = over.end is None or (row[key] is None and i <= same[-1])
-                # A row without a key is at one end: it is reached where the frame is unbounded on that side.
-                reached = low and high if row[key] is None else (low and i < same[0]) or (high and i > same[-1])
-            else:
-                reached = _reaches(over, row, other, i, same)
-            frame += [i] if reached else []
-    return _without(frame, getattr(over, "exclude", ""), place, peers)
+    if not isinstance(over, FramedOver):
+        return _frame(over.unit, over.start, over.end, place, peers)
+    if over.key < 0:
+        frame = _frame(over.unit, over.start, over.end, place, peers)
+    else:
+        same = [i for i in range(len(rows)) if peers[i] == peers[place]]
+        frame = [i for i, other in enumerate(rows) if _reaches(over, rows[place], other, i, same)]
+    return _without(frame, over.exclude, place, peers)
 
 
 def _reaches(over: FramedOver, row: Row, other: Row, place: int, same: Sequence[int]) -> bool:
     """Whether a row is neither before the frame nor behind it."""
+    if row[over.key] is None:
+        return (over.start is None or place >= same[0]) and (over.end is None or place <= same[-1])
+    if other[over.key] is None:  # at one end: it is reached where the frame is unbounded on that side
+        return (over.start is None and place < same[0]) or (over.end is None and place > same[-1])
     at = _sortable(other[over.key], over.descending)
 
     def edge(field: int, distance: int | None, last: bool) -> bool:

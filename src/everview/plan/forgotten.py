@@ -1,4 +1,4 @@
-"""What a table with a TTL is about to forget: its rows that lie longer than that before its watermark.
+"""Expiring rows: those of a table that are older, by its watermark, than its TTL.
 
 They are a relation like any other, kept up to date at the cost of what changes; the next tick takes them out of the
 table, and with that out of every view. So answers forget, but they are always those of the rows that the table holds.

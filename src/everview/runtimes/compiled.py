@@ -17,7 +17,8 @@ import numpy as np
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.compiled import Code, compiled, compiled_scope, form_of, is_by_value
 from everview.circuit.nodes import Apply, Child, Read, Sink
-from everview.circuit.program import Loop, Program, Ran, Spent, Task
+from everview.circuit.program import Loop, Program, Spent, Task
+from everview.circuit.stepping import Ran, overflow, remembered, run_task
 from everview.codes.dictionary import Located
 from everview.kernels import fixpoint, machine, registers
 from everview.kernels.jit import cause_of, made_of
@@ -270,7 +271,7 @@ class Compiled:
             self._status[machine.SUSPECT] = 1
             return self._go_on(code, at + 1, shards, reads)
         self._step(code.tasks[at], Ran(shards[0]), reads(shards))
-        raise self.program.overflow(self._node(code, at), error, shards[0], self.context) from None
+        raise overflow(self.program, self._node(code, at), error, shards[0], self.context) from None
 
     def _node(self, code: Code, pc: int) -> int:
         """The node of an instruction; the appends of feedbacks are numbered after all nodes."""
@@ -299,7 +300,7 @@ class Compiled:
             self._step_back(task, ran)
             return
         self.fetch(cells, [read.node for read in task.reads if read.moment is Moment.AFTER])
-        self.program.run_task(task, ran, self._before, everywhere, self.context)
+        run_task(self.program, task, ran, self._before, everywhere, self.context)
         out = cells.get(task.at)
         if out is not None and len(out):
             self._place(task.at, out)
@@ -310,7 +311,7 @@ class Compiled:
             self._place(task.at, self._before(task.at).consolidated())
             return
         rows = ran.cells.get(task.inputs[0], self.program.empty(task.at))
-        ran.appends[task.at] = self.program.remembered(task.at, rows, self._before)
+        ran.appends[task.at] = remembered(task.at, rows, self._before)
 
     def _before(self, node: int) -> Batches:
         return self._ledgers.traces[self._ledgers.number[node]].momentary

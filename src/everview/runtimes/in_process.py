@@ -9,7 +9,8 @@ import numpy as np
 
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Read
-from everview.circuit.program import Loop, Owed, Program, Ran
+from everview.circuit.program import Loop, Program
+from everview.circuit.stepping import Owed, Ran, close_feedbacks, run_stage, run_stage_at
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment
 from everview.runtimes.compiled import FOR_TICKS, Compiled
@@ -59,8 +60,8 @@ class InProcess:
             everywhere = self._reads(cells)
             for shard, shard_cells in enumerate(cells):
                 before = lambda node, s=shard: self.state.before(s, node)  # noqa: E731
-                ran = self.program.run(stage, shard_cells, before, everywhere, self.context)
-                remembered = self.program.close(shard_cells, before, stage)
+                ran = run_stage(self.program, stage, shard_cells, before, everywhere, self.context)
+                remembered = close_feedbacks(self.program, shard_cells, before, stage)
                 self.state.push(shard, (), ran.appends | remembered if remembered else ran.appends)
 
     def _chosen(self, cells: Cells) -> Compiled | None:
@@ -77,7 +78,8 @@ class InProcess:
         running_stage, now = program.stages[stage], np.array(at, np.int64)
         everywhere = Once(lambda read: self._everywhere_at(read, path, now, cells))
         return [
-            program.run_at(
+            run_stage_at(
+                program,
                 *(running_stage, now, shard_cells, lambda n, s=shard: self.state.reading(s, path, n), everywhere),
                 *(due[shard], self.context),
             )

@@ -10,7 +10,8 @@ import numpy as np
 from everview.circuit.blame import NODE
 from everview.circuit.bounds import LoopBounds
 from everview.circuit.nodes import Apply
-from everview.circuit.program import Loop, Owed, Program, Ran, Stage
+from everview.circuit.program import Loop, Program, Stage
+from everview.circuit.stepping import Owed, Ran
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.sort import arrange, is_batch
 from everview.operators.exchange import Exchange

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.circuit.program import Owed, Ran
+from everview.circuit.stepping import Owed, Ran
 from everview.kernels.linear import project
 from everview.kernels.sort import sort_order
 from everview.runtimes.state import Path
@@ -34,7 +34,7 @@ class Pending:
                     self._left[path].setdefault(time, {}).setdefault((shard, node, woken), []).append(rows)
 
     def due(self, path: Path, at: At, shard: int, nodes: tuple[int, ...]) -> Owed:
-        """What was left for these nodes at this time; it is handed out once."""
+        """Take the work that was left for some nodes at this time."""
         left = self._left.get(path, {}).get(at)
         if not left:
             return NOTHING

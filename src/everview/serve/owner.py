@@ -102,7 +102,7 @@ class Owner(Closing):
 
     @property
     def read_only(self) -> bool:
-        """Whether another process writes, which this one follows."""
+        """Whether this server only follows another process, which writes."""
         return self._follows is not None
 
     def allowed(self, role: Role) -> Role:

@@ -17,6 +17,7 @@ from everview.database import Database, connect
 from everview.database.catalog import Assembled
 from everview.database.snapshots import core_of
 from everview.errors import EverviewError
+from everview.frontends.dialects import is_sql
 from everview.plan.catalog import Tables
 from everview.plan.node import Plan
 from everview.plan.nodes import scans
@@ -26,7 +27,7 @@ from everview.runtimes.spark.stored import KEYS, ZONE, StoredDefinition, definit
 from everview.runtimes.tables import Table
 from everview.scalars.session_zone import UTC
 from everview.serve.explorer.work import CircuitWork
-from everview.serve.written_views import is_sql, read_views, with_views
+from everview.serve.written_views import read_views, with_views
 from everview.types import Schema
 from everview.types.names import quoted
 
@@ -92,7 +93,7 @@ class PipelineModel:
 
     def _read(self, each: StoredDefinition, listed: Collection[str]) -> None:
         """Define the views of a text, but for those that were dropped and are not ``listed``."""
-        if is_sql(each):
+        if is_sql(each.dialect):
             self._database.sql(each.text, dialect=each.dialect)
             return
         core = core_of(self._database)

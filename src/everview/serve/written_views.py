@@ -6,17 +6,16 @@ are the pipeline's own. What a state cannot say, since only the pipeline's proce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from everview.database.definitions import ViewDefinition
 from everview.database.fluent import whole_of
-from everview.frontends.dialects import DIALECTS, EDN, FLUENT, POMORA
+from everview.frontends.dialects import DIALECTS, EDN, LANGUAGES
 from everview.frontends.edn.plans import named_plan as edn_plan
 from everview.frontends.fluent import named_plans as fluent_plans
 from everview.frontends.fluent import parts
-from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.induction import inductive, unfolded
 from everview.plan.catalog import NamedPlan, Tables
 from everview.runtimes.spark.stored import StoredDefinition
@@ -25,14 +24,15 @@ if TYPE_CHECKING:
     from everview.database.catalog import Catalog
 
 
-def is_sql(each: StoredDefinition) -> bool:
-    """Whether a view was written in a dialect of SQL."""
-    return each.dialect not in FRONT_ENDS
-
-
 def read_views(each: StoredDefinition, tables: Tables, called: Callable[[str], str]) -> list[NamedPlan]:
     """The views of a text, under the names by which a database has them; those of rules come all at once."""
-    return [replace(named, name=called(named.name)) for named in FRONT_ENDS[each.dialect](each, tables)]
+    if each.dialect in LANGUAGES:
+        views = list(LANGUAGES[each.dialect](each.text, tables))
+    elif each.dialect in DIALECTS:
+        views = _rules(each, tables)
+    else:
+        views = _edn(each, tables) if each.dialect == EDN else _fluent(each, tables)
+    return [replace(named, name=called(named.name)) for named in views]
 
 
 def with_views(catalog: Catalog, each: StoredDefinition, views: list[NamedPlan]) -> Catalog:
@@ -50,10 +50,6 @@ def _rules(each: StoredDefinition, tables: Tables) -> list[NamedPlan]:
     return list(compile_program(unfolded(program), tables).heads.values())
 
 
-def _pomora(each: StoredDefinition, tables: Tables) -> list[NamedPlan]:
-    return list(pomora_plans(each.text, tables))
-
-
 def _edn(each: StoredDefinition, tables: Tables) -> list[NamedPlan]:
     return [edn_plan(each.name, each.text, (), tables)]
 
@@ -61,14 +57,6 @@ def _edn(each: StoredDefinition, tables: Tables) -> list[NamedPlan]:
 def _fluent(each: StoredDefinition, tables: Tables) -> list[NamedPlan]:
     whole, query = whole_of(each.name, each.text)
     return [named for named in fluent_plans(parts(query, tables, whole), whole) if named.name == each.name]
-
-
-FRONT_ENDS: Final[Mapping[str, Callable[[StoredDefinition, Tables], list[NamedPlan]]]] = {
-    **dict.fromkeys(DIALECTS, _rules),
-    POMORA: _pomora,
-    EDN: _edn,
-    FLUENT: _fluent,
-}
 
 
 def _never_read(*_: Any) -> ViewDefinition:

@@ -194,7 +194,7 @@ class PipelineEpochs:
         times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
         self._note(engine, ticked, batch, rows, bad, times | {"total": done - start}, recomputed)
         if engine.epoch % VACUUM_EVERY == 0:
-            engine.sweep(self._keep_epochs)
+            engine.upkeep.sweep(self._keep_epochs)
 
     def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
         """How many rows to fetch to the driver; with more, the cluster does all. 0 fetches none."""

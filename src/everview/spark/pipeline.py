@@ -109,4 +109,4 @@ class Pipeline(PipelineDefining, PipelineReading):
         with self._lock:
             engine = self._state.engine()
             self._delivery.again(engine)
-            engine.vacuum(self._keep_epochs if keep_epochs is None else keep_epochs)
+            engine.upkeep.vacuum(self._keep_epochs if keep_epochs is None else keep_epochs)

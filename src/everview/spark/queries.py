@@ -13,6 +13,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Sink
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError
+from everview.frontends.dialects import LANGUAGES
 from everview.frontends.fluent import QueryPart
 from everview.frontends.sql import CreateView, Drop, bind
 from everview.frontends.sql.parameters import ParameterValues
@@ -100,6 +101,10 @@ class Queries:
         self.check(views)
         for view in views:
             self.add(view, source=source)
+
+    def define_text(self, text: str, language: str) -> None:
+        """Add the views of a text of a language whose texts define views."""
+        self.define(LANGUAGES[language](text, self.readable()), (text, language))
 
     def define_sql(self, text: str, dialect: str, params: Any = None) -> tuple[str, ...]:
         """Add, replace or drop the views of a text, and return the names of those that are gone.

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from everview.errors import DatalogError, PipelineError
 from everview.frontends.dialects import POMORA, program_of, whole_text
-from everview.frontends.pomora.plans import named_plans as pomora_plans
 from everview.frontends.rules.induction import (
     before_name,
     check_induction,
@@ -29,7 +28,7 @@ def define_rules(queries: Queries, text: str, dialect: str) -> None:
     from everview.frontends.rules.compile import compile_program
 
     if dialect == POMORA:
-        queries.define(pomora_plans(text, queries.readable()), (text, POMORA))
+        queries.define_text(text, POMORA)
         return
     program, known = program_of(text, dialect), queries.readable()
     for head in program.heads:

@@ -99,7 +99,7 @@ class PipelineState:
         engine = self.engine()
         self._delivery.again(engine)
         try:
-            engine.reshard(self._definitions.circuit, shards)
+            engine.upkeep.reshard(self._definitions.circuit, shards)
         finally:
             self.close_if_uncertain(engine)
         self.engine()

@@ -47,17 +47,17 @@ class IncrementalIndex(Protocol):
 
     @property
     def delta(self) -> Arranged:
-        """How it changes in this tick."""
+        """The changes of this tick."""
         ...
 
     @property
     def accumulated(self) -> Extenders:
-        """How it was before this tick: ``z⁻¹``."""
+        """The rows before this tick: ``z⁻¹``."""
         ...
 
     @property
     def updated(self) -> Extenders:
-        """How it is after this tick."""
+        """The rows after this tick."""
         ...
 
 

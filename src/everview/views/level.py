@@ -114,7 +114,7 @@ class TreeLevel:
 
     @property
     def is_root(self) -> bool:
-        """Whether this is the root, whose nodes are collected only when they are read: there may be many."""
+        """Whether this level is the tree's root, whose nodes are collected when they are read: there may be many."""
         return not self.branch.name
 
     def ordered(self) -> Iterator[Any]:

@@ -74,7 +74,10 @@ class Absences:
 
     def _of(self, asked: Missing) -> Why:
         self._finder.budget.spend()
-        match closed(asked.plan):
+        node = closed(asked.plan)
+        if isinstance(node, OverSeveral):
+            return self._over_several(node, asked)
+        match node:
             case Scan(relation, schema):
                 plan = self._finder.held.plan_of(relation)
                 if plan is None:
@@ -85,18 +88,6 @@ class Absences:
                 return self._nearest(asked, f"the query writes no row with {told(schema, asked.wanted)}")
             case Reference() as reference:
                 return self._reference(reference, asked)
-            case (
-                Join()
-                | Asof()
-                | During()
-                | Lateral()
-                | Multiway()
-                | Union()
-                | Intersect()
-                | Except()
-                | Recursive() as several
-            ):
-                return self._over_several(several, asked)
             case one:
                 return self._over_one(one, asked)
 

@@ -21,7 +21,7 @@ Wanted = Mapping[int, Any]
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are the same; NaN, of which there is one object, is the same as itself."""
+    """Equality in which NaN equals NaN, of which there is one object."""
     return a is b or a == b
 
 

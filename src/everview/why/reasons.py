@@ -79,23 +79,14 @@ class Reasons:
     def asked(self, question: RowQuestion) -> Asking:
         """The generator that answers a question."""
         self._finder.budget.spend()
-        match closed(question.plan):
+        plan = closed(question.plan)
+        if isinstance(plan, OverSeveral):
+            return self._over_several(plan, question)
+        match plan:
             case Scan() as scan:
                 return self._scan(scan, question)
             case Values() | Reference() as leaf:
                 return self._leaf(leaf, question)
-            case (
-                Join()
-                | Asof()
-                | During()
-                | Lateral()
-                | Multiway()
-                | Union()
-                | Intersect()
-                | Except()
-                | Recursive() as several
-            ):
-                return self._over_several(several, question)
             case one:
                 return self._over_one(one, question)
 
@@ -328,7 +319,7 @@ class Reasons:
         return (yield from self._all(question, [(plan.left, left), (plan.right, right)]))
 
     def _absent(self, plan: Join, row: Row, side: int) -> Why:
-        """What there is none of: a partner of a row of one side."""
+        """The explanation that a row of one side has no partner."""
         missing = plan.inputs[1 - side]
         known = self._finder.required(plan, row, side, {})
         if known is None:

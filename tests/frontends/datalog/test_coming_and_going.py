@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import everview as ev
 from everview import connect
+from everview.circuit import stepping
 from everview.circuit.program import Program, Task
 from everview.database import Database
 from everview.errors import EverviewError
@@ -153,16 +154,16 @@ def test_listeners_can_follow_rules_that_come_and_go() -> None:
 def test_the_work_of_a_change_follows_the_change(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that operators inside loops are given: of all facts at once, and of one that changes."""
     given = [0]
-    apply_at = Program._apply_at
+    apply_at = stepping._apply_at
 
-    def counted(self: Program, task: Task, step_at: Any, *others: Any) -> None:
+    def counted(program: Program, task: Task, step_at: Any, *others: Any) -> None:
         def step(now: Any, deltas: Any, woken: Any, *more: Any) -> Any:
             given[0] += sum(len(delta) for delta in deltas) + (0 if woken is None else len(woken))
             return step_at(now, deltas, woken, *more)
 
-        apply_at(self, task, step, *others)
+        apply_at(program, task, step, *others)
 
-    monkeypatch.setattr(Program, "_apply_at", counted)
+    monkeypatch.setattr(stepping, "_apply_at", counted)
     monkeypatch.setattr(compiled_scope, "MOST_ROWS", 0)  # so that Python runs all rounds, which counts
     rng = random.Random("work")
     db = connect()

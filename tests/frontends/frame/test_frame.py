@@ -92,6 +92,18 @@ def test_rows_come_in_order_and_under_their_names(db: ev.Database, capsys: pytes
     assert by_name.toPandas()["ten"].tolist() == [20, 10, 30]
 
 
+def test_bits_and_numbers_that_are_none(db: ev.Database) -> None:
+    t = db.frame("t")
+    bits = (F.lit(12).bitwiseAND(10), F.lit(12).bitwiseOR(10), F.lit(12).bitwiseXOR(10))
+    assert list(t.select(*(made.alias(f"c{n}") for n, made in enumerate(bits))).first() or ()) == [8, 14, 6]
+    assert [row.id for row in t.where(t.x.isNaN()).collect()] == [2]
+
+
+def test_a_schema_is_printed_as_a_tree(db: ev.Database, capsys: pytest.CaptureFixture[str]) -> None:
+    db.frame("u").printSchema()
+    assert capsys.readouterr().out == "root\n |-- id: bigint (nullable = false)\n |-- name: string (nullable = true)\n"
+
+
 def test_literals_are_what_they_were_in_python(db: ev.Database) -> None:
     values = [
         *(None, True, 3, -(2**40), 1.5, float("inf"), Decimal("-1.20"), "it's \\ `#1`\n", b"\x00\xff"),

@@ -16,7 +16,7 @@ from everview.codes.dictionary import Entries
 from everview.errors import CodeCollision, CorruptState, PipelineError
 from everview.runtimes.embedded import interned, stored_entries
 from everview.runtimes.spark import engine as engine_module
-from everview.runtimes.spark import evolving, passing, values, worker
+from everview.runtimes.spark import evolving, passing, upkeep, values, worker
 from everview.runtimes.spark.cluster import Cluster
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.placement import Decision
@@ -87,8 +87,8 @@ def test_a_life_with_hardly_any_memory(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(interned, "SPREAD", 4)
     monkeypatch.setattr(interned, "MERGED", 3)
     monkeypatch.setattr(evolving, "MERGED_HERE", 4)
-    monkeypatch.setattr(engine_module, "MERGED_HERE", 4)
-    monkeypatch.setattr(engine_module, "MADE", 2000)
+    monkeypatch.setattr(upkeep, "MERGED_HERE", 4)
+    monkeypatch.setattr(upkeep, "MADE", 2000)
     draw, held = random.Random(seed), dict[int, Row]()
     run = opened(tmp_path / "s")
     for number in range(14):
@@ -96,8 +96,8 @@ def test_a_life_with_hardly_any_memory(tmp_path: Path, monkeypatch: pytest.Monke
         tick(run, {"t": upserts(draw, held, 12)})
         check(run, held)
         if number % 5 == 2:
-            run.alone = draw.choice([0, 1 << 30])
-            run.vacuum(1)
+            run.upkeep.alone = draw.choice([0, 1 << 30])
+            run.upkeep.vacuum(1)
             check(run, held)
         if number % 4 == 3:
             run.close()
@@ -297,8 +297,8 @@ def test_changes_that_are_read_from_the_state(tmp_path: Path, monkeypatch: pytes
 def test_large_slices_are_merged_by_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver leaves them as they are, and lets go of what it has made; sizes are geometric all the same."""
     monkeypatch.setattr(evolving, "MERGED_HERE", 600)
-    monkeypatch.setattr(engine_module, "MERGED_HERE", 600)
-    monkeypatch.setattr(engine_module, "MADE", 1 << 16)
+    monkeypatch.setattr(upkeep, "MERGED_HERE", 600)
+    monkeypatch.setattr(upkeep, "MADE", 1 << 16)
     with opened(tmp_path / "s", views=["plain"], shards=2) as run:
         for start in range(0, 24_000, 1200):
             rows = [((i, f"g{i % 10}", f"text {i}", 1), 1) for i in range(start, start + 1200)]
@@ -306,7 +306,7 @@ def test_large_slices_are_merged_by_tasks(tmp_path: Path, monkeypatch: pytest.Mo
             slices = [len(trace.past.batches) for trace, _, _ in run.run.state if trace.is_loaded]
             assert max(slices, default=0) < 12
         assert sorted(run.run.view("plain").rows()) == [(f"g{g}", 2400) for g in range(10)]
-        run.compact()
+        run.upkeep.compact()
         assert loaded(run) == 0
         sizes = [[entry.ref.rows for entry in entries] for entries in run.store.manifest.slices.values()]
         assert max(map(len, sizes)) < 8
@@ -334,21 +334,21 @@ def test_shards_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when:
             raise KeyboardInterrupt
         plain(self, draft, *given, **how)
 
-    run.alone = alone
+    run.upkeep.alone = alone
     with monkeypatch.context() as patched:
         patched.setattr(Store, "_publish", crashing)
         if when == "never":
-            run.reshard(circuit_of(EVERY), 6)
+            run.upkeep.reshard(circuit_of(EVERY), 6)
         else:
             with pytest.raises(KeyboardInterrupt):
-                run.reshard(circuit_of(EVERY), 6)
+                run.upkeep.reshard(circuit_of(EVERY), 6)
     assert run.uncertain
     run.close()
     if when == "before":
         with opened(tmp_path / "s", views=EVERY, shards=2) as run:
             assert run.epoch == 3
             check(run, held, EVERY)
-            run.reshard(circuit_of(EVERY), 6)
+            run.upkeep.reshard(circuit_of(EVERY), 6)
     with Store.attach(tmp_path / "s", 3) as then, Store.attach(tmp_path / "s") as now:
         for name in EVERY:
             assert sum(len(changes(then, now, name, shard)) for shard in range(6)) == 0
@@ -368,5 +368,5 @@ def test_shards_that_cannot_be_split(tmp_path: Path) -> None:
         tick(run, {"t": [((1, "g", "text", 1), 1)]})
         for shards in (1, 4, 6):
             with pytest.raises(PipelineError, match=f"4 shards cannot become {shards}"):
-                run.reshard(circuit_of(), shards)
+                run.upkeep.reshard(circuit_of(), shards)
         assert not run.uncertain

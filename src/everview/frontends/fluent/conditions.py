@@ -105,11 +105,11 @@ class Col:
         return compare(self.name, ">=", value)
 
     def in_(self, values: Iterable[Any]) -> Condition:
-        """It equals one of these."""
+        """The column equals one of the values."""
         return compare(self.name, "in", values)
 
     def not_in(self, values: Iterable[Any]) -> Condition:
-        """It equals none of these."""
+        """The column equals none of the values."""
         return compare(self.name, "not in", values)
 
     def like(self, pattern: str) -> Condition:

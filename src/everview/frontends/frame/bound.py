@@ -18,7 +18,7 @@ Identity = tuple[int, int]  # of a column: the number of the step that has made 
 
 @dataclass(frozen=True)
 class FrameFields:
-    """What the columns of a frame are called, the relations that they are of, and their identities."""
+    """The names of a frame's columns, their relations and their identities."""
 
     names: tuple[str, ...]
     relations: tuple[str | None, ...]

@@ -246,7 +246,7 @@ class FrameColumn:
         return case(self, condition, value)
 
     def otherwise(self, value: Any) -> FrameColumn:
-        """What it is in no other case."""
+        """The value where no condition holds."""
         if self.cases is None:
             raise QueryError("otherwise() follows when()", hint="begin with F.when(condition, value)")
         last = as_column(value)

@@ -197,7 +197,7 @@ def grouping(expression: Grouping, given: Plan) -> Plan:
 
 
 def _if_any(found: Aggregate, given: Plan) -> Plan:
-    """The one group of all rows, which is there only if there are rows."""
+    """The aggregate of all rows, without a row if there are none."""
     (name,) = found.names
     count = AggregateCall("count", (), False, None, (), BIGINT, False)
     both = Aggregate(given, (), (*found.calls, count), (name, "rows in all"))

@@ -10,6 +10,7 @@ path(x, z) :- path(x, y), edge(y, z).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -204,6 +205,12 @@ class RuleAtom:
         if self.names is not None:
             shown = (f"{name}: {term}" for name, term in zip(self.names, shown, strict=True))
         return f"{self.relation}({', '.join(shown)})"
+
+    def placed(self, columns: Sequence[str] | None) -> Iterator[tuple[int, Term]]:
+        """The terms, each with the number of its column; ``columns`` are those of the relation, if they are known."""
+        for number, term in enumerate(self.terms):
+            name = self.names[number] if self.names else None
+            yield columns.index(name) if columns and name in columns else number, term
 
 
 @dataclass(frozen=True, slots=True)

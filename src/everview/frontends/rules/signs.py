@@ -81,8 +81,7 @@ class _Signs:
     def _of(self, atom: RuleAtom) -> Iterator[tuple[Term, Sign]]:
         """The terms of an atom with the signs of their columns."""
         names = self.names.get(atom.relation)
-        for at, term in enumerate(atom.terms):
-            place = names.index(atom.names[at]) if atom.names and names and atom.names[at] in names else at
+        for place, term in atom.placed(names):
             if names is not None:
                 yield term, "unsigned" if place in self.unsigned[atom.relation] else "signed"
             else:

@@ -86,10 +86,9 @@ class _Kinds:
     def columns(self, atom: RuleAtom) -> Iterator[tuple[Term, TermKind | None]]:
         """The terms of an atom with the kinds of their columns, as far as they are known."""
         names, kinds = self.names.get(atom.relation), self.declared.get(atom.relation)
-        found = self.found.get(atom.relation, {})
-        for at, term in enumerate(atom.terms):
-            place = names.index(atom.names[at]) if atom.names and names and atom.names[at] in names else at
-            yield term, found.get(place) if kinds is None else kinds[place] if place < len(kinds) else None
+        learnt = self.found.get(atom.relation, {})
+        for place, term in atom.placed(names):
+            yield term, learnt.get(place) if kinds is None else kinds[place] if place < len(kinds) else None
 
     def of_branch(self, name: str) -> TermType | None:
         """The one type that has a branch."""

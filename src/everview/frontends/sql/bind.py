@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlError
-from everview.frontends.sql import comparisons, functions, own_syntax, subqueries, windows
+from everview.frontends.sql import comparisons, functions, leaves, own_syntax, subqueries, windows
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
@@ -56,7 +56,7 @@ else:
     show = Later("everview.frontends.sql.showing", "show")
 
 # Modules that say how kinds of expressions are bound.
-HANDLERS = (comparisons, functions, own_syntax, subqueries, windows)
+HANDLERS = (comparisons, functions, leaves, own_syntax, subqueries, windows)
 
 
 _OF_SESSION = re.compile(r"\bcurrent_(schema|database)\b", re.IGNORECASE)

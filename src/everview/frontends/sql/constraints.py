@@ -37,7 +37,7 @@ class CheckRows:
     column: str = ""  # that is generated, if that is what is checked
 
     def query(self, table: str, schema: Schema) -> str:
-        """The rows that break it."""
+        """The SQL of the rows that violate the constraint."""
         if self.column:
             type_ = schema[self.column].type.sql
             return f"SELECT * FROM {quoted(table)} WHERE NOT ({quoted(self.column)} <=> CAST(({self.text}) AS {type_}))"
@@ -150,30 +150,34 @@ def reference_of(node: exp.Reference, name: str, columns: list[str], parts: NewT
 # -- checking them
 
 
-def settled(
-    constraint: TableConstraint,
-    table: str,
-    schema: Schema,
-    key: tuple[str, ...],
-    uniques: tuple[tuple[str, ...], ...],
-    node: exp.Expr,
-    context: QueryContext,
-) -> TableConstraint:
+@dataclass(frozen=True, slots=True)
+class ConstrainedTable:
+    """A table whose constraints are checked, and the statement that has them."""
+
+    name: str
+    schema: Schema
+    key: tuple[str, ...]
+    uniques: tuple[tuple[str, ...], ...]
+    node: exp.Expr
+    context: QueryContext
+
+
+def settled(constraint: TableConstraint, table: ConstrainedTable) -> TableConstraint:
     """A constraint with names as they are spelled where they are defined; raises if it cannot be checked."""
     match constraint:
         case CheckRows(_, text, column):
-            scope = scope_of(schema)
+            schema, context, scope = table.schema, table.context, scope_of(table.schema)
             value = (
                 computed(text, schema, schema.index(column), scope, context)
                 if column
                 else condition(stored_expression(text), Site(replace(context, dialect="spark"), scope, "CHECK"))
             )
-            _check_of_one_row(value, f"CHECK ({text})", node, context)
+            _check_of_one_row(value, f"CHECK ({text})", table.node, context)
             return constraint
         case UniqueColumns(_, columns):
-            return replace(constraint, columns=_spelled(columns, schema))
+            return replace(constraint, columns=_spelled(columns, table.schema))
         case ForeignKey():
-            return _settled_key(constraint, table, schema, key, uniques, node, context)
+            return _settled_key(constraint, table)
 
 
 def settled_in(
@@ -185,7 +189,8 @@ def settled_in(
     check_generated(
         {c.column: c.text for c in every if isinstance(c, CheckRows) and c.column}, schema, nowhere, context
     )
-    return tuple(settled(c, table, schema, key, uniques, nowhere, context) for c in every)
+    constrained = ConstrainedTable(table, schema, key, uniques, nowhere, context)
+    return tuple(settled(constraint, constrained) for constraint in every)
 
 
 def renamed_in(constraint: TableConstraint, old: str, new: str) -> TableConstraint:
@@ -239,28 +244,20 @@ def _spelled(columns: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
     return tuple(known[fold(column)] for column in columns)
 
 
-def _settled_key(
-    constraint: ForeignKey,
-    table: str,
-    schema: Schema,
-    key: tuple[str, ...],
-    uniques: tuple[tuple[str, ...], ...],
-    node: exp.Expr,
-    context: QueryContext,
-) -> ForeignKey:
-    columns, catalog = _spelled(constraint.columns, schema), context.catalog
-    own = fold(constraint.table) == fold(table)
-    if own:
-        other, others_schema, keys = table, schema, [key, *uniques]
+def _settled_key(constraint: ForeignKey, table: ConstrainedTable) -> ForeignKey:
+    columns, node, context = _spelled(constraint.columns, table.schema), table.node, table.context
+    if fold(constraint.table) == fold(table.name):
+        other, others_schema, keys = table.name, table.schema, [table.key, *table.uniques]
     else:
+        catalog = context.catalog
         known = {fold(name): name for name in catalog.names()}
         if fold(constraint.table) not in known:
             raise unknown_name("table", constraint.table, known.values())
         other = known[fold(constraint.table)]
-        found = catalog.relation(other)
-        if not isinstance(found, Schema):
+        relation = catalog.relation(other)
+        if not isinstance(relation, Schema):
             raise context.error(f'"{other}" is no table', node, "a foreign key refers to a table with a key")
-        others_schema, keys = found, [catalog.key(other), *catalog.uniques(other)]
+        others_schema, keys = relation, [catalog.key(other), *catalog.uniques(other)]
     others = _spelled(constraint.others, others_schema) if constraint.others else keys[0]
     if not others or {*others} not in [{*k} for k in keys]:
         hint = f"its keys are: {'; '.join(', '.join(k) for k in keys if k) or 'none'}"
@@ -268,7 +265,7 @@ def _settled_key(
     if len(others) != len(columns):
         raise context.error(f"{len(columns)} columns refer to {len(others)}", node, "name as many on both sides")
     # Columns that cannot be compared are refused here.
-    condition(_pair_test(columns, others), Site(context, _pair_scope(schema, others_schema), "REFERENCES"))
+    condition(_pair_test(columns, others), Site(context, _pair_scope(table.schema, others_schema), "REFERENCES"))
     return replace(constraint, columns=columns, table=other, others=others)
 
 

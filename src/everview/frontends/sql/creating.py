@@ -26,6 +26,7 @@ from everview.types import DATE, TIMESTAMP, Field, Schema, Type, unknown_name
 if TYPE_CHECKING:
     from everview.frontends.sql.constraints import (
         CheckRows,
+        ConstrainedTable,
         TableConstraint,
         UniqueColumns,
         check_generated,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
 else:
     CheckRows = Later("everview.frontends.sql.constraints", "CheckRows")
+    ConstrainedTable = Later("everview.frontends.sql.constraints", "ConstrainedTable")
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
     check_generated = Later("everview.frontends.sql.constraints", "check_generated")
     check_of = Later("everview.frontends.sql.constraints", "check_of")
@@ -198,9 +200,8 @@ def constrained(made: st.CreateTable, table: NewTable, node: exp.Expr, context: 
     for column, text in table.generated.items():
         table.add(CheckRows(f"{made.name}_{column}_generated", text, column))
     uniques = tuple(c.columns for c in table.constraints if isinstance(c, UniqueColumns))
-    constraints = tuple(
-        settled(c, made.name, made.schema, made.primary_key, uniques, node, context) for c in table.constraints
-    )
+    checked = ConstrainedTable(made.name, made.schema, made.primary_key, uniques, node, context)
+    constraints = tuple(settled(constraint, checked) for constraint in table.constraints)
     return replace(made, constraints=constraints, generated=table.generated)
 
 

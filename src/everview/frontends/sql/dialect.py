@@ -138,7 +138,7 @@ def _is_hexadecimal(before: Token, token: Token, text: str) -> bool:
 
 
 def _goes_on(before: Token, token: Token, text: str) -> bool:
-    """Whether two strings in the same quotes touch, so that the two quotes between them mean one quote."""
+    """Whether two strings in the same quotes touch: a doubled quote, which stands for one."""
     opened = text[before.start] not in "rR"
     return opened and before.end + 1 == token.start and text[before.end] == text[token.start]
 

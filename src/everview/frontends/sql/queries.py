@@ -17,7 +17,8 @@ from everview.errors import EverviewError
 from everview.frontends.sql import generators, grouping
 from everview.frontends.sql.casts import as_types, untyped
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.expressions import Site, condition, expression, placed
+from everview.frontends.sql.expressions import Site, condition, expression
+from everview.frontends.sql.leaves import placed
 from everview.frontends.sql.names import Scope, fold, short
 from everview.frontends.sql.naming import column_name, direction
 from everview.frontends.sql.pipes import Place

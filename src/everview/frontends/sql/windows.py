@@ -85,7 +85,7 @@ def _over(written: SqlCall, window: WindowOfRows, site: Site) -> Expression:
 
 
 def _is_aggregate_there(written: SqlCall) -> bool:
-    """Whether a function that picks a value of its frame is asked for one of some rows, or in an order of its own."""
+    """Whether a function that picks a value of its frame has a filter, or an ORDER BY of its own."""
     return written.name in NAMES and (bool(written.order) or written.filter is not None)
 
 

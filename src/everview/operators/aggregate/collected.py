@@ -70,7 +70,7 @@ def _joined(call: Call, texts: Column) -> Column:
 
 
 def _within_limits(call: Call, compute: Callable[..., Any], *arguments: Any) -> Column:
-    """What Arrow computes, unless its columns cannot hold it."""
+    """The result of Arrow; an error of ours if it is too large for a column."""
     try:
         return compute(*arguments)
     except pa.ArrowException as error:

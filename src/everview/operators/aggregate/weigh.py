@@ -20,7 +20,17 @@ from everview.operators.aggregate.registry import computed
 from everview.operators.aggregate.result_types import FLOATS
 from everview.operators.form import CompiledForm, Line, flat
 from everview.operators.form import call as called
-from everview.operators.operator import Context, Layout, Partition, Step, UnaryOperator, carried, word_columns
+from everview.operators.operator import (
+    Context,
+    Layout,
+    Origins,
+    Partition,
+    Step,
+    UnaryOperator,
+    carried,
+    from_fields,
+    word_columns,
+)
 from everview.traces.view import TraceView
 from everview.types import BIGINT, Decimal, Field, Schema
 from everview.types.words import Matrix, Words
@@ -190,6 +200,10 @@ class Weigh(UnaryOperator):
 
     def output_partition(self, inputs: Sequence[Partition], reads: Sequence[Partition]) -> Partition:
         return carried(inputs[0], self.group)
+
+    @property
+    def origins(self) -> Origins:
+        return from_fields(self.group)
 
     @cached_property
     def _entries(self) -> Layout:

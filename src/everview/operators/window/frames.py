@@ -101,7 +101,7 @@ def _compared(a: Matrix, b: Matrix) -> Words:
 
 
 def _changes(rows: Matrix, words: int) -> Flags:
-    """Which rows differ from the one before in their first words; the first one does."""
+    """Flags of the rows that begin a new group, which their first words tell apart."""
     changed = np.ones(rows.shape[0], np.bool_)
     if rows.shape[0]:
         changed[1:] = (rows[1:, :words] != rows[:-1, :words]).any(axis=1)

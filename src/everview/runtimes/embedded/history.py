@@ -45,12 +45,6 @@ def attached(path: str | Path, epoch: int | None = None) -> StateReader:
     return Store.attach(path, epoch)
 
 
-def last_epoch(path: str | Path) -> int:
-    """The last epoch of a state directory."""
-    with Store.attach(path) as state:
-        return state.epoch
-
-
 def kept_epoch(path: str | Path, epoch: int) -> int:
     """The epoch, if it can be opened; else an error that lists the kept ones."""
     kept = Store.history(path)

@@ -307,7 +307,7 @@ def integrals(program: Program, held: Container[str]) -> dict[int, Integral]:
 
 
 def _indexed(program: Program, at: int, name: str) -> tuple[int, Integral] | None:
-    """What an index is of: its rows are those of the trace, with their columns put back."""
+    """The input of an index, as the rows of its trace with their columns put back."""
     node = program.circuit[at]
     if not (isinstance(node, Apply) and isinstance(node.operator, Index)):
         return None
@@ -322,7 +322,7 @@ def _indexed(program: Program, at: int, name: str) -> tuple[int, Integral] | Non
 
 
 def _back_from(program: Program, wanted: Iterable[int], known: Mapping[int, Integral]) -> tuple[set[int], set[int]]:
-    """The nodes that must run, and those whose integrals they start from."""
+    """The nodes to run, and the nodes with integrals to start from."""
     needed, given = set[int](), set[int]()
     waiting = list(wanted)
     while waiting:

@@ -18,6 +18,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.incrementalize import incrementalize
 from everview.circuit.nodes import Apply, Child, Export, Feedback, Import, Read, Sink, Source, inputs_of, reads_of
 from everview.circuit.program import Program
+from everview.circuit.stepping import step
 from everview.codes import encode_pairs
 from everview.codes.dictionary import Dictionary
 from everview.errors import (
@@ -148,7 +149,7 @@ class Rehearsal:
             self._entries.add(at)
             made_up = partial(nothing, operator.output.width)
         everywhere = partial(self._everywhere, cells)
-        out = self._tried(lambda: self.program.step(at, cells, self._before, everywhere, self.context), made_up)
+        out = self._tried(lambda: step(self.program, at, cells, self._before, everywhere, self.context), made_up)
         if isinstance(operator, Filter) and not len(out):
             out = cells[inputs[0]]  # as if it had kept all
         self.cells[at] = out if isinstance(operator, Weigh | Arrange) else out[:ROWS]

@@ -123,7 +123,7 @@ class StoredEntries:
 
     @property
     def marks(self) -> frozenset[Mark]:
-        """What tells the chunks that the state lists now from others."""
+        """The identities of all chunks that the state lists now."""
         self._follow()
         return frozenset(mark_of(chunk) for chunks in self._chunks.values() for chunk in chunks)
 
@@ -185,7 +185,7 @@ def divisions(manifest: Manifest) -> int:
 
 
 def mark_of(chunk: Chunk) -> Mark:
-    """What tells a chunk from others."""
+    """The identity of a chunk: the checksums of its parts."""
     return tuple(part.ref.checksum for part in chunk)
 
 

@@ -146,7 +146,7 @@ class TurnPlan:
 
     @cached_property
     def views(self) -> dict[str, str]:
-        """By view, what becomes of it: kept, computed, dropped, or another one's under its name."""
+        """The fate of each view: kept, computed, dropped, or renamed from another."""
         old, new = self.said("views"), self._views
         fates = {name: self._fate(name, said) for name, said in new.items()}
         renamed = set(self.renamed.values())

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from everview.circuit.program import Owed, Program, Ran
+from everview.circuit.program import Program
+from everview.circuit.stepping import Owed, Ran
 from everview.runtimes.embedded.durable import Note
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells, Left

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Source
-from everview.circuit.program import Owed, Program, Ran
+from everview.circuit.program import Program
+from everview.circuit.stepping import Owed, Ran
 from everview.codes.backed import BackedDictionary
 from everview.codes.dictionary import Mark
 from everview.operators.operator import Context
@@ -277,8 +278,6 @@ class Cluster:
         values: list[Row] = []
         for row in from_batches(frame.toArrow().to_batches()):
             match row.kind:
-                case RowKind.LARGE:
-                    self.large[row.node] += row.columns
                 case RowKind.LEFT | RowKind.HELD | RowKind.WOKEN:
                     self.carried += memoryview(row.payload).nbytes
                     part = referred(row) or (matrix_of(row), ())
@@ -287,15 +286,10 @@ class Cluster:
                     self._append(row, ran)
                 case RowKind.NEW | RowKind.PASSED:
                     values.append(row)
-                case RowKind.WORK:
-                    if work is not None:
-                        take_work(work, row)
-                case RowKind.COUNT:
-                    self.counts[row.node] += row.columns
-                case RowKind.BAD:
-                    self.bad.append(self._bad(row))
                 case RowKind.ERROR:
                     failures.append(row)
+                case RowKind.LARGE | RowKind.COUNT | RowKind.BAD | RowKind.WORK:
+                    self._tell(row, work)
                 case RowKind.CELL | RowKind.WAKE | RowKind.ENTRIES | RowKind.SHARED:
                     raise AssertionError(f"{row.kind.name} after the last stage")
                 case _:
@@ -306,6 +300,17 @@ class Cluster:
         for shard, node in [key for key in returned[RowKind.LEFT] if key[1] in self.large]:
             self.large[node] += sum(rows_of(part) for part, _ in returned[RowKind.LEFT].pop((shard, node)))
         return returned
+
+    def _tell(self, row: Row, work: Program | None) -> None:
+        """Take what a task tells of its part: rows of nodes, rows that were refused, and the work it had."""
+        if row.kind is RowKind.LARGE:
+            self.large[row.node] += row.columns
+        elif row.kind is RowKind.COUNT:
+            self.counts[row.node] += row.columns
+        elif row.kind is RowKind.BAD:
+            self.bad.append(self._bad(row))
+        elif work is not None:
+            take_work(work, row)
 
     def _take_values(self, values: Sequence[Row]) -> None:
         """Take few new values into the dictionary; let tasks gather many, and search what they have written."""

@@ -24,22 +24,18 @@ from everview.circuit.bounds import LoopBounds
 from everview.circuit.circuit import Circuit
 from everview.circuit.program import Program
 from everview.codes.dictionary import Mark
-from everview.errors import StoreError
 from everview.kernels.linear import project
 from everview.operators.operator import Context, word_columns
 from everview.runtimes.embedded.durable import Durable, Note
 from everview.runtimes.embedded.interned import DIVIDED
-from everview.runtimes.embedded.prepare import check_shards, prepared
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.in_process import InProcess
 from everview.runtimes.loops import Cells
 from everview.runtimes.spark.adaptive import Adaptive
 from everview.runtimes.spark.beside import CheckpointFiles, is_remote, local_folder
 from everview.runtimes.spark.cluster import Cluster, Describe
-from everview.runtimes.spark.compaction import Compaction, compacting, due
 from everview.runtimes.spark.disk import disk_told
 from everview.runtimes.spark.evolving import (
-    MERGED_HERE,
     EvolvingRun,
     Fed,
     Ready,
@@ -52,12 +48,10 @@ from everview.runtimes.spark.hydrating import MANY_ROWS, hydration_job
 from everview.runtimes.spark.node_work import WorkNote, take_times
 from everview.runtimes.spark.passing import INLINE_BYTES
 from everview.runtimes.spark.placement import Decision, Placement
-from everview.runtimes.spark.resharding import Resharding, require_multiple, resharding, splits
 from everview.runtimes.spark.slice_sizes import SliceSizes
 from everview.runtimes.spark.stored import DEFINITIONS, KEYS, ZONE, StoredDefinition
 from everview.runtimes.spark.stored_change import MOST_BYTES, Change, StoredChange, read_from_state
-from everview.runtimes.spark.sweeping import Sweep, referring, writing
-from everview.runtimes.spark.wire import ARROW, SCHEMA, Row, RowKind, edit_of, error_of, from_batches, to_batches
+from everview.runtimes.spark.upkeep import MADE, Upkeep
 from everview.runtimes.spark.worker import made_at
 from everview.runtimes.state import Pushed
 from everview.runtimes.tables import Table
@@ -69,8 +63,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ORDERED = 1_000_000  # rows of traces in the order of values: with more, tasks read them, each its own
-MADE = 64 << 20  # bytes of batches that the driver makes before it lets go of them
-ALONE = 64 << 20  # bytes of state that the driver goes through by itself; with more, tasks do
 Edits = Callable[[], Iterable[Replace]]  # what a commit also writes, made when it is due
 Inspect = Callable[[Sequence[pa.Table]], None]
 log = logging.getLogger("everview.spark")
@@ -142,10 +134,9 @@ class Engine(Closing):
         self.path = self.store.address
         self._files = CheckpointFiles(local_folder(self.path) / "spark") if is_remote(self.path) else None
         self.uncertain_here = False
-        self.alone = ALONE
         self._also: Edits = _no_edits
         self._sizes = SliceSizes()
-        self._made = 0  # bytes of batches that the driver has made, and holds
+        self.upkeep = Upkeep(spark, self.run, self.durable, partitions, self._sizes)
 
     def say_definitions(self, views: Iterable[StoredDefinition]) -> None:
         """Let the state say how its views were written, from the next commit on."""
@@ -216,7 +207,9 @@ class Engine(Closing):
     @property
     def uncertain(self) -> bool:
         """Whether a failure left open what is on disk, so that the state must be opened again."""
-        return self.uncertain_here or self.store.uncertain or self.store.epoch != self.run.epoch
+        return (
+            self.uncertain_here or self.upkeep.uncertain or self.store.uncertain or self.store.epoch != self.run.epoch
+        )
 
     @property
     def divisions(self) -> int:
@@ -413,33 +406,7 @@ class Engine(Closing):
     def _close(self, ids: Sequence[int], pushed: Sequence[Pushed]) -> None:
         self.run.state.close(ids, pushed)
         self.durable.settle(self.run.state)
-        self._made += sum(batch.nbytes for _, _, _, batch in pushed)
-        if self._made > MADE:
-            self.compact()
-
-    def compact(self) -> None:
-        """Let go of what the driver has made since the last time, and let tasks merge what is large.
-
-        The epoch is durable, and a merge changes nothing: should this fail, it is tried again later.
-        """
-        self._made = 0
-        try:
-            self.run.shed()
-            self._merge_by_tasks()
-        except StoreError as error:
-            self.durable.recover()
-            log.warning("%s: merges were not written, and will be later", error.message)
-
-    def _merge_by_tasks(self) -> None:
-        names = {name for _, name, _ in self.run.state}
-        keys = due(self.store.manifest, names, MERGED_HERE)
-        if not keys:
-            return
-        told = Compaction(self.program, self.path, self.epoch)
-        self.durable.edit(self._edits(told.rows(keys), compacting(told)))
-        for trace, name, shard in self.run.state:
-            if (name, shard) in keys:
-                self.run.follow(trace, name, shard)
+        self.upkeep.made(sum(batch.nbytes for _, _, _, batch in pushed))
 
     def _reload(self, touched: set[tuple[str, int]]) -> None:
         """Let the driver's traces be what the store says."""
@@ -447,21 +414,6 @@ class Engine(Closing):
         for trace, name, shard in self.run.state:
             if (name, shard) in touched:
                 self.run.follow(trace, name, shard)
-
-    def reshard(self, circuit: Circuit, shards: int) -> None:
-        """Split every shard, so that there are so many; an epoch of its own. The engine must be opened anew then."""
-        before, run = self.program, self.run
-        require_multiple(before.shards, shards)
-        check_shards(shards)
-        run.recover()
-        self.durable.tidy(run.state)
-        after = prepared(circuit, run.tables, shards, as_is=False, stored=True, reuse=True)
-        told = Resharding(self.path, self.epoch, before.shards, shards, splits(before, after))
-        large = self.state_bytes > self.alone
-        edits = self._edits(told.rows(), resharding(told)) if large else told.here()
-        edits += self._no_changes()
-        self.uncertain_here = True  # this process holds the state as it was
-        self.durable.reshard(self.epoch + 1, after, edits)
 
     # -- the changes that sinks are given
 
@@ -475,13 +427,6 @@ class Engine(Closing):
             if old or new is not None:
                 yield Replace(name, 0, old, new)
 
-    def _no_changes(self) -> Iterable[Replace]:
-        """Edits that let go of the last epoch's changes."""
-        for view in self.run.views:
-            old = tuple(entry.id for entry in self.store.manifest.slices.get((changes_of(view), 0), ()))
-            if old:
-                yield Replace(changes_of(view), 0, old, None)
-
     def last_changes(self) -> dict[str, Change]:
         """The changes of the last epoch, for every delivered view."""
         schemas = {view: self.run.view(view).schema for view in self.delivered}
@@ -491,33 +436,6 @@ class Engine(Closing):
         """Let Spark's checkpoint beside a state in an object store be that of the state's last epoch."""
         if self._files is not None:
             self._files.restore(self.store)
-
-    # -- ending
-
-    def vacuum(self, keep_epochs: int) -> None:
-        """Let go of what only older epochs need, and of values that no row refers to."""
-        large = self.state_bytes > self.alone
-        self.run.vacuum(keep_epochs, self._swept if large else Sweep.here)
-
-    def _swept(self, sweep: Sweep) -> list[Replace]:
-        """The edits of a sweep, found by tasks."""
-        return self._edits(sweep.begin(), referring(sweep), writing(sweep))
-
-    def _edits(self, begin: Iterable[Row], *tasks: Any) -> list[Replace]:
-        """The edits that tasks have come to, one step after the other."""
-        frame = self.spark.createDataFrame(pa.Table.from_batches(list(to_batches(begin)), ARROW))
-        for task in tasks:
-            frame = frame.repartitionById(self.partitions, "shard").mapInArrow(task, SCHEMA)
-        rows = list(from_batches(frame.toArrow().to_batches()))
-        for row in rows:
-            if row.kind is RowKind.ERROR:
-                raise error_of(row)
-        return [edit_of(row) for row in rows]
-
-    def sweep(self, keep_epochs: int) -> None:
-        """Let go of files that only older epochs need: cheap enough to be done now and then."""
-        self.compact()
-        self.store.vacuum(keep_epochs)
 
     def close(self) -> None:
         self.run.close()

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Read
-from everview.circuit.program import Everywhere, Owed, Program, Ran, trace_columns
+from everview.circuit.program import Program, trace_columns
+from everview.circuit.stepping import Everywhere, Owed, Ran, run_stage_at
 from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
@@ -117,7 +118,9 @@ class Round:
         due = Owed(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
-        return self.program.run_at(self.program.stages[self.stage], now, cells, readings, everywhere, due, context)
+        return run_stage_at(
+            self.program, self.program.stages[self.stage], now, cells, readings, everywhere, due, context
+        )
 
     def _appended(self, shard: int, ran: Ran, writer: SegmentWriter) -> Iterator[Row]:
         """Write what traces get, and refer to it."""

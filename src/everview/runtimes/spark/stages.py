@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.circuit.nodes import Apply, Feedback, Read
-from everview.circuit.program import Before, Program, Stage
+from everview.circuit.program import Program, Stage
+from everview.circuit.stepping import Before, close_feedbacks, run_stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.threads import keep_to
 from everview.operators.operator import Context, Moment
@@ -239,8 +240,8 @@ class _Work:
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
-        ran = self.program.run(self.stage, cells, before, self._everywhere, self.context)
-        appends = ran.appends | self.program.close(cells, before, self.stage)
+        ran = run_stage(self.program, self.stage, cells, before, self._everywhere, self.context)
+        appends = ran.appends | close_feedbacks(self.program, cells, before, self.stage)
         for node, batch in appends.items():
             if batch.shape[0] and self.program.names[node] not in self.job.held:
                 yield edit_row(shard, self._write(node, shard, batch))

@@ -88,7 +88,7 @@ class Objects(Protocol):
 
 
 def claimed(objects: Objects, name: str, data: bytes, sleep: Callable[[float], None] = time.sleep) -> bool:
-    """Whether the object of this name is the one with these bytes, which are like no other's.
+    """Write an object under a free name, with bytes like no other's; whether ours is the one that is there.
 
     An act without an answer is repeated, so that the answer may be about an earlier try: whose object is there, its
     bytes say. `Unanswered` if all tries had none.

@@ -96,6 +96,10 @@ def _in(node: exp.In, site: Site) -> Expression:
     values = left.expressions if isinstance(left, exp.Tuple) else [left]
     query = node.args.get("query")
     options = node.expressions
+    if len(options) == 1 and isinstance(bare(options[0]), exp.Values):
+        options = [
+            row if isinstance(left, exp.Tuple) else _one_value(row, site) for row in bare(options[0]).expressions
+        ]
     if query is None and len(options) == 1 and isinstance(bare(options[0]), exp.Query):
         query = bare(options[0])
     if query is not None:
@@ -110,6 +114,13 @@ def _in(node: exp.In, site: Site) -> Expression:
     if not listed:
         raise site.context.error("IN of an empty list", node, "list at least one value")
     return call("in", value, *dict.fromkeys(listed))
+
+
+def _one_value(row: exp.Expr, site: Site) -> exp.Expr:
+    """The value of a row of VALUES that has one."""
+    if isinstance(row, exp.Tuple) and len(row.expressions) != 1:
+        raise site.context.error(f"one value IN rows of {len(row.expressions)}", row, "give both as many")
+    return row.expressions[0] if isinstance(row, exp.Tuple) else row
 
 
 def _tuple(node: exp.Expr, site: Site) -> exp.Tuple:

@@ -122,6 +122,11 @@ def time_check(column: str, digits: int, parts: NewTable) -> None:
     parts.add(CheckRows(f"{parts.base}_{column}_digits", f"{name} = CAST({name} AS TIME({digits}))"))
 
 
+def length_check(column: str, letters: int, parts: NewTable) -> None:
+    """The check of a column of VARCHAR(n) or CHAR(n): that no text has more letters."""
+    parts.add(CheckRows(f"{parts.base}_{column}_length", f"LENGTH({quoted(column)}) <= {letters}"))
+
+
 def unique_of(
     node: exp.UniqueColumnConstraint, name: str, columns: list[str], parts: NewTable, context: QueryContext
 ) -> None:

@@ -7,9 +7,10 @@ import re
 from sqlglot import exp
 
 from everview.frontends.sql.expressions import Site, expression
-from everview.plan.typing import call, literal
+from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.functions.patterns import group_count
+from everview.types import DOUBLE, FLOAT, STRING
 
 _GROUP = re.compile(r"\\(.)|\$", re.DOTALL)
 
@@ -91,6 +92,37 @@ def right_end(node: exp.Expr, site: Site) -> Expression:
     text, count = expression(node.this, site), expression(node.expression, site)
     after = call("substring", text, call("subtract", literal(1), count))
     return call("if", call("less", count, literal(0)), after, call("right", text, count))
+
+
+_HOLE = re.compile(r"\{(\d*)\}|\{\{|\}\}|[{}]")
+
+
+def formatted(node: exp.Expr, site: Site) -> Expression:
+    """``format('{} of {1}', x, y)``: values in the places of a text that is written down."""
+    pattern = node.this
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise site.context.unsupported("a format that is not written down", node, "write printf('%s', x), or concat")
+    given = [expression(value, site) for value in node.expressions]
+    parts, end, next_place = list[Expression](), 0, 0
+    for hole in _HOLE.finditer(pattern.name):
+        parts.append(literal(pattern.name[end : hole.start()]))
+        end = hole.end()
+        if hole[0] in ("{{", "}}"):
+            parts.append(literal(hole[0][0]))
+            continue
+        place = int(hole[1]) if hole[1] else next_place
+        next_place += 1
+        if hole[1] is None or place >= len(given):
+            hint = "write {} or {0}; for digits and widths there is printf('%5.2f', x)"
+            raise site.context.unsupported(f"the format {pattern.name[:40]!r}", node, hint)
+        parts.append(_shown(given[place]))
+    return call("concat", *parts, literal(pattern.name[end:]))
+
+
+def _shown(value: Expression) -> Expression:
+    if value.type in (DOUBLE, FLOAT):
+        return call("float_text", cast(value, DOUBLE), literal("duckdb"))
+    return cast(value, STRING)
 
 
 # -- regular expressions

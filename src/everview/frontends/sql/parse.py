@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import OfPostgresql, Plain, tokens_as_spark
+from everview.frontends.sql.interval_tokens import whole_intervals
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
@@ -179,8 +180,10 @@ def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
         if isinstance(dialect, OfPostgresql):
-            return as_readable(tokens)
-        return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
+            tokens = as_readable(tokens)
+        elif isinstance(dialect, Plain):
+            tokens = tokens_as_spark(tokens, text)
+        return whole_intervals(tokens, source)
     except TokenError as error:
         for start, what in left_open(text):
             raise source.error(

@@ -264,7 +264,7 @@ def _data_type(node: exp.DataType) -> exp.Expr:
         node.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
     elif kind in (D.TIMESTAMPTZ, D.TIME):
         node.set("expressions", [])
-    elif kind == D.INTERVAL:
+    elif kind == D.INTERVAL and not isinstance(node.parent, exp.Cast):
         days, seconds = exp.Var(this="DAY"), exp.Var(this="SECOND")
         node.set("this", exp.Interval(unit=exp.IntervalSpan(this=days, expression=seconds)))
     elif kind == D.USERDEFINED and node.args.get("kind") is not None:

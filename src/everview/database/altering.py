@@ -106,8 +106,8 @@ class ChangedTable:
             case st.RenameTable(other):
                 check_name("table", other)
                 self.renamed = other
-            case st.SetType(name, type_):
-                self._set_type(self._place(name), type_)
+            case st.SetType(name, type_, using):
+                self._set_type(self._place(name), type_, using)
             case st.SetNullable(name, nullable):
                 self._set_nullable(self._place(name), nullable)
             case st.SetDefault():
@@ -165,6 +165,9 @@ class ChangedTable:
             self.table = replace(self.table, comments={**self.table.comments, new.name: action.comment})
         for constraint in action.constraints:
             self._constrain(constraint)
+        if action.first or action.after is not None:
+            place = 0 if action.after is None else self._place(action.after) + 1
+            self.fields.insert(place, self.fields.pop())
 
     def _drop(self, name: str, if_exists: bool) -> None:
         if if_exists and not any(fold(f.name) == fold(name) for f, _ in self.fields):
@@ -220,11 +223,11 @@ class ChangedTable:
         if self.table.watermark is not None and self.table.watermark.column == name:
             raise DefinitionError(f'column "{name}" is the time of the watermark of {self.table.name}', hint=hint)
 
-    def _set_type(self, place: int, type_: Any) -> None:
+    def _set_type(self, place: int, type_: Any, using: Expression | None) -> None:
         field, value = self.fields[place]
         if type_ != field.type:
             self._require_free_of_watermark(field.name, "its type stays")
-        self.fields[place] = replace(field, type=type_), cast(value, type_)
+        self.fields[place] = replace(field, type=type_), cast(value, type_) if using is None else using
 
     def _set_nullable(self, place: int, nullable: bool) -> None:
         field, value = self.fields[place]

@@ -45,7 +45,7 @@ def comparable(value: Any) -> Any:
         return tuple(map(comparable, value))
     if isinstance(value, (float, Decimal)):
         return "nan" if math.isnan(value) else float(f"{float(value):.12g}")
-    return value.value if isinstance(value, Variant) else value
+    return comparable(value.value) if isinstance(value, Variant) else value
 
 
 def check(dialect: str, lines: list[str], asked: Callable[[str], list[Row]]) -> None:
@@ -152,6 +152,10 @@ postgres | sqrt(-1) | square root of a negative number
 postgres | ln(0) | logarithm of a number that is not positive
 postgres | log(-1) | logarithm of a number that is not positive
 postgres | 'a\\'::bytea | is no bytea
+postgres | to_char(1, '999') | to_char of a number
+postgres | to_char(now(), 'xyz') | in the pattern
+postgres | to_date('a', 'DD DAY') | DAY where a moment is read
+postgres | 'a' SIMILAR TO upper('a') | not written down
 duckdb | 'é'::BLOB | beyond ASCII
 duckdb | '\\xA'::BLOB | is no BLOB
 duckdb | 'x'::INTERVAL | is no interval

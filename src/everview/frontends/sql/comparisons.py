@@ -137,6 +137,8 @@ def _like(node: exp.Expr, site: Site) -> Expression:
 
 @handles(exp.Escape, args="this expression")
 def _escaped(node: exp.Escape, site: Site) -> Expression:
+    if isinstance(node.this, exp.SimilarTo) and isinstance(node.expression, exp.Literal):
+        return _similar_to(node.this, node.expression.name, site)
     if not isinstance(node.this, (exp.Like, exp.ILike)):
         raise site.context.unsupported("ESCAPE here", node, "it follows LIKE")
     site.context.only(node.this, "this", "expression", "negate")
@@ -169,3 +171,18 @@ def _options(node: exp.Expr) -> list[exp.Expr]:
 def _matches(node: exp.RegexpLike, site: Site) -> Expression:
     test = call("rlike", expression(node.this, site), expression(node.expression, site))
     return call("not", test) if node.args.get("negate") else test
+
+
+@handles(exp.SimilarTo, args="this expression")
+def _similar(node: exp.SimilarTo, site: Site) -> Expression:
+    return _similar_to(node, "\\", site)
+
+
+def _similar_to(node: exp.SimilarTo, escape: str, site: Site) -> Expression:
+    """``s SIMILAR TO '(a|b)%'``: a regular expression in which % and _ mean what they mean to LIKE."""
+    from everview.frontends.sql.foreign_texts import similar_pattern
+
+    pattern = bare(node.expression)
+    if not isinstance(pattern, exp.Literal):
+        raise site.context.unsupported("SIMILAR TO what is not written down", node, "write the pattern, or use RLIKE")
+    return call("rlike", expression(node.this, site), literal(similar_pattern(pattern.name, escape)))

@@ -12,8 +12,18 @@ from sqlglot import exp
 from everview.frontends.sql.date_parts import part, parts_of
 from everview.frontends.sql.expressions import POSTGRES, Site, expression
 from everview.frontends.sql.foreign_casts import duckdb_type
+from everview.frontends.sql.foreign_json import (
+    array_text,
+    at_path,
+    built_array,
+    built_object,
+    extracted_path,
+    object_text,
+    to_variant,
+)
 from everview.frontends.sql.foreign_lists import aggregated, extracted, inserted, row, slice_call
 from everview.frontends.sql.foreign_moments import added, bucket, counted, difference, units, whole_units
+from everview.frontends.sql.foreign_patterns import read_moment, shown_moment
 from everview.frontends.sql.foreign_templates import Template, by_template, filled, from_template
 from everview.frontends.sql.foreign_texts import (
     duckdb_substring,
@@ -241,6 +251,8 @@ _CLASSES: Final[dict[type[exp.Expr], Foreign]] = {
     exp.DateBin: bucket,
     exp.DateDiff: difference,
     exp.Format: formatted,
+    exp.JSONArray: array_text,
+    exp.JSONObject: object_text,
     exp.JarowinklerSimilarity: _of_two("jaro_winkler_similarity", "this", "expression"),
     exp.Lower: _cased("lower_letters"),
     exp.TimeFromParts: _of_two("make_time", "hour", "min", "sec"),
@@ -260,12 +272,26 @@ _OF_POSTGRES: Final[dict[type[exp.Expr], Foreign]] = {
     exp.Hex: _hexadecimal,
     exp.Initcap: lambda node, site: call("capitalized", expression(node.this, site)),
     exp.Lower: _cased("lower_letters"),
+    exp.JSONBExtract: at_path,
+    exp.JSONBExtractScalar: at_path,
     exp.TimestampTrunc: _date_trunc,
     exp.Upper: _cased("upper_letters"),
     exp.Round: _rounded_to_even,
     exp.Substring: postgres_substring,
 }
-_NAMES_OF_POSTGRES: Final[dict[str, Foreign]] = {**_OF_OTHERS, "gcd": _of_two("gcd"), "lcm": _of_two("lcm")}
+_NAMES_OF_POSTGRES: Final[dict[str, Foreign]] = {
+    **_OF_OTHERS,
+    "gcd": _of_two("gcd"),
+    "lcm": _of_two("lcm"),
+    "jsonb_build_object": built_object,
+    "jsonb_build_array": built_array,
+    "to_jsonb": to_variant,
+    "jsonb_extract_path": extracted_path,
+    "jsonb_extract_path_text": extracted_path,
+    "to_char": shown_moment,
+    "to_date": read_moment,
+    "to_timestamp": read_moment,
+}
 _TABLES: Final = {"duckdb": (_OF_DUCKDB, _CLASSES), "postgres": (_NAMES_OF_POSTGRES, _OF_POSTGRES)}
 # Calls of which Spark means the same, as far as their text tells.
 _ALIKE: Final[dict[type[exp.Expr], Callable[[exp.Expr], bool]]] = {

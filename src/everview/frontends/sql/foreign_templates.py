@@ -30,6 +30,13 @@ array_contains_all(a, b) = size(array_except(array_compact(b), a)) = 0
 array_contained_by(a, b) = size(array_except(array_compact(a), b)) = 0
 """
 _DUCKDB: Final = """
+json_type(s) = case when is_variant_null(parse_json(s)) then 'NULL'
+  when startswith(schema_of_variant(parse_json(s)), 'OBJECT') then 'OBJECT'
+  when startswith(schema_of_variant(parse_json(s)), 'ARRAY') then 'ARRAY'
+  when schema_of_variant(parse_json(s)) = 'STRING' then 'VARCHAR'
+  when schema_of_variant(parse_json(s)) = 'BOOLEAN' then 'BOOLEAN'
+  when schema_of_variant(parse_json(s)) = 'BIGINT' then if(bigint(s) < 0, 'BIGINT', 'UBIGINT')
+  when s IS NULL then NULL else 'DOUBLE' end
 ln(x) = if(x = 0, double('-infinity'), if(x < 0, double('nan'), ln(x)))
 log10(x) = if(x = 0, double('-infinity'), if(x < 0, double('nan'), log10(x)))
 log2(x) = if(x = 0, double('-infinity'), if(x < 0, double('nan'), log2(x)))
@@ -72,6 +79,12 @@ hamming(a, b) = if(length(a) = length(b), int(aggregate(sequence(1, greatest(len
   if(substring(a, i, 1) = substring(b, i, 1), 0, 1))), int(raise_error('hamming takes two texts of one length')))
 """
 _POSTGRES: Final = """
+jsonb_typeof(j) = case when is_variant_null(j) then 'null'
+  when startswith(schema_of_variant(j), 'OBJECT') then 'object'
+  when startswith(schema_of_variant(j), 'ARRAY') then 'array'
+  when schema_of_variant(j) = 'STRING' then 'string' when schema_of_variant(j) = 'BOOLEAN' then 'boolean'
+  when j IS NULL then NULL else 'number' end
+jsonb_array_length(j) = json_array_length(to_json(j))
 sqrt(x) = if(x < 0, double(raise_error('the square root of a negative number')), sqrt(x))
 ln(x) = if(x <= 0, double(raise_error('the logarithm of a number that is not positive')), ln(x))
 log10(x) = if(x <= 0, double(raise_error('the logarithm of a number that is not positive')), log10(x))
@@ -80,6 +93,7 @@ _ALSO: Final = {
     "list_position": "list_indexof array_indexof", "list_has_any": "array_has_any", "list_has_all": "array_has_all",
     "list_reverse": "array_reverse", "list_intersect": "array_intersect", "list_resize": "array_resize",
     "list_unique": "array_unique", "hamming": "mismatches", "map_extract": "element_at",
+    "jsonb_typeof": "json_typeof",
 }  # fmt: skip
 # What sqlglot has classes for, and the arguments of each in the order of the line.
 CLASSES: Final[dict[str, dict[type[exp.Expr], tuple[str, tuple[str, ...]]]]] = {
@@ -89,6 +103,7 @@ CLASSES: Final[dict[str, dict[type[exp.Expr], tuple[str, tuple[str, ...]]]]] = {
         exp.ArrayContainsAll: ("array_contains_all", ("this", "expression")),
         exp.ArrayContainedBy: ("array_contained_by", ("this", "expression")),
         exp.ArraySum: ("list_sum", ("this",)),
+        exp.JSONType: ("json_type", ("this",)),
         exp.Ln: ("ln", ("this",)),
         exp.Week: ("week", ("this",)),
     },

@@ -58,9 +58,36 @@ def _place_from_end(text: Expression, start: Expression) -> Expression:
 def postgres_substring(node: exp.Expr, site: Site) -> Expression:
     """A part of a text; places below 1 are before the first letter, and take letters of the length."""
     text, start, length = _substring_parts(node, site)
+    if start.type == STRING:
+        return _first_match(text, start, node, site)
     if length is None:
         return call("substring", text, _at_least(1, start))
     return _between(text, start, call("add", start, length))
+
+
+def _first_match(text: Expression, pattern: Expression, node: exp.Expr, site: Site) -> Expression:
+    """``substring(s FROM 'o(.)b')``: the group of the first match, or the match if there is no group; else NULL."""
+    if not isinstance(pattern, Literal) or pattern.value is None or node.args.get("length") is not None:
+        hint = "write substring(s FROM 'a+')"
+        raise site.context.unsupported("a pattern that is not written down", node, hint)
+    group = literal(min(group_count(pattern.value), 1))
+    found = call("regexp_extract", text, pattern, group)
+    return call("if", call("rlike", text, pattern), found, Literal(None, STRING))
+
+
+def similar_pattern(written: str, escape: str = "\\") -> str:
+    """The regular expression that means a pattern of SIMILAR TO.
+
+    >>> similar_pattern("(a|b)%_.")
+    '(?s)^(?:(a|b).*.\\\\.)$'
+    """
+    made, letters = "", iter(written)
+    for letter in letters:
+        if letter == escape:
+            made += re.escape(next(letters, ""))
+        else:
+            made += {"%": ".*", "_": "."}.get(letter) or (f"\\{letter}" if letter in ".^$\\" else letter)
+    return f"(?s)^(?:{made})$"
 
 
 def _between(text: Expression, start: Expression, end: Expression) -> Expression:

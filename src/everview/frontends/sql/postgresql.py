@@ -58,8 +58,20 @@ _TYPE_NAMES: Final = {
 }  # fmt: skip
 
 
+class _PlainFunctions(Postgres.Parser):
+    """The parser that leaves patterns of moments as they are written, which sqlglot reads in part."""
+
+    FUNCTIONS = {  # noqa: RUF012
+        name: build
+        for name, build in Postgres.Parser.FUNCTIONS.items()
+        if name not in ("TO_CHAR", "TO_DATE", "TO_TIMESTAMP")
+    }
+
+
 class Postgresql(Postgres, OfPostgresql):
     """PostgreSQL's dialect with ``$1`` as a parameter wherever it stands."""
+
+    Parser = _PlainFunctions
 
 
 class _WithoutDollarQuotes(Postgres.Tokenizer):

@@ -88,6 +88,7 @@ _NEAR: Final = {
     D.JSON: "write VARIANT, or STRING with get_json_object",
     D.JSONB: "write VARIANT, or STRING with get_json_object",
     D.MONEY: "write DECIMAL(19, 4)",
+    **dict.fromkeys((D.SERIAL, D.BIGSERIAL, D.SMALLSERIAL), "write BIGINT, and give the numbers: none are made here"),
 }  # types of other databases, and what holds their values here
 _KNOWN: Final = (
     "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "

@@ -14,9 +14,8 @@ from everview.errors import EverviewError, SqlError
 from everview.frontends.sql import comparisons, functions, own_syntax, subqueries, windows
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.creating import create_table, properties_of, relation_name
+from everview.frontends.sql.creating import NO_SEQUENCE, create_table, properties_of, relation_name
 from everview.frontends.sql.names import fold
-from everview.frontends.sql.other_names import NO_SEQUENCE
 from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
 from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.places import SqlText

@@ -12,7 +12,6 @@ from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.dialect import TimeToLive, WatermarkOf
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
-from everview.frontends.sql.other_names import NO_SEQUENCE
 from everview.frontends.sql.queries import query
 from everview.frontends.sql.schemas import stored_name
 from everview.frontends.sql.types import digits_of_time, longest_text, type_of
@@ -55,6 +54,7 @@ OF_TABLES = (
     "there are PRIMARY KEY (a, b), UNIQUE (a, b), CHECK (…), FOREIGN KEY (a) REFERENCES t (a), "
     "WATERMARK FOR ts AS ts - INTERVAL 5 MINUTES and TTL INTERVAL 1 DAY"
 )
+NO_SEQUENCE = "number the rows where they come from: a view must give the same answer when rows go and come again"
 
 
 def relation_name(node: exp.Expr, context: QueryContext) -> str:

@@ -147,7 +147,8 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
-    from everview.frontends.sql.other_names import INSTEAD, NO_SEQUENCE
+    from everview.frontends.sql.creating import NO_SEQUENCE
+    from everview.frontends.sql.other_names import INSTEAD
     from everview.frontends.sql.spark_names import OF_SPARK
     from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-NO_SEQUENCE: Final = (
-    "number the rows where they come from: a view must give the same answer when rows go and come again"
-)
 INSTEAD: Final[dict[str, str]] = {
     "array_length": "size(a)",
     "array_to_string": "array_join(a, ',')",

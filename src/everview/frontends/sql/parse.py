@@ -23,7 +23,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import OfPostgresql, Plain, tokens_as_spark
-from everview.frontends.sql.interval_tokens import whole_intervals
 from everview.frontends.sql.parameters import ParameterMark, marks_of, numbered, parameter_name
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.slips import Slip, find_slip, read_all_the_same
@@ -31,9 +30,11 @@ from everview.later import Later
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
+    from everview.frontends.sql.interval_tokens import whole_intervals
     from everview.frontends.sql.postgresql import as_bindable, as_readable, postgresql_dialect
     from everview.frontends.sql.unclosed import left_open
 else:  # few texts are PostgreSQL's, or have mistakes
+    whole_intervals = Later("everview.frontends.sql.interval_tokens", "whole_intervals")
     as_bindable = Later("everview.frontends.sql.postgresql", "as_bindable")
     as_readable = Later("everview.frontends.sql.postgresql", "as_readable")
     postgresql_dialect = Later("everview.frontends.sql.postgresql", "postgresql_dialect")
@@ -183,7 +184,9 @@ def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
             tokens = as_readable(tokens)
         elif isinstance(dialect, Plain):
             tokens = tokens_as_spark(tokens, text)
-        return whole_intervals(tokens, source)
+        if any(token.token_type == TokenType.INTERVAL for token in tokens):
+            return whole_intervals(tokens, source)
+        return tokens
     except TokenError as error:
         for start, what in left_open(text):
             raise source.error(

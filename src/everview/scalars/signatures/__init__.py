@@ -13,11 +13,10 @@ from typing import Final
 
 from everview.scalars.signatures.collections import COLLECTIONS
 from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
-from everview.scalars.signatures.foreign import FOREIGN
 from everview.scalars.signatures.maps import MAPS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
-from everview.scalars.signatures.printing import PRINTED
+from everview.scalars.signatures.printing import FOREIGN, PRINTED
 from everview.scalars.signatures.reading import JSON
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS

@@ -27,9 +27,11 @@ from everview.frontends.sql.constraints import (
     CheckRows,
     ForeignKey,
     TableConstraint,
+    both_lengths,
     generated_values,
     renamed_in,
     settled_in,
+    without_length,
 )
 from everview.frontends.sql.names import fold
 from everview.lowering.lower import lower
@@ -177,6 +179,8 @@ class ChangedTable:
         if name in table.key:
             raise DefinitionError(f'column "{name}" is a part of the key of {table.name}', hint="the key stays")
         self._require_free_of_watermark(name, "the column stays")
+        going_on = (without_length(c, name) for c in table.constraints)
+        table = replace(table, constraints=tuple(c for c in going_on if c is not None))
         using = [c for c in table.constraints if c.reads(name) and not (isinstance(c, CheckRows) and c.column == name)]
         if using:
             hint = f"write ALTER TABLE {table.name} DROP CONSTRAINT {using[0].name} first"
@@ -241,8 +245,13 @@ class ChangedTable:
         self.table = replace(self.table, key=tuple(self.fields[self._place(name)][0].name for name in columns))
 
     def _constrain(self, constraint: TableConstraint) -> None:
-        names = {fold(c.name) for c in self.table.constraints}
-        if fold(constraint.name) in names:
+        known = {fold(c.name): c for c in self.table.constraints}.get(fold(constraint.name))
+        both = None if known is None else both_lengths(known, constraint)
+        if both is not None:
+            rest = (c for c in self.table.constraints if c is not known)
+            self.table = replace(self.table, constraints=(*rest, both))
+            return
+        if known is not None:
             raise DefinitionError(f'there is a constraint "{constraint.name}" already', hint="give it another name")
         self.table = replace(self.table, constraints=(*self.table.constraints, constraint))
 

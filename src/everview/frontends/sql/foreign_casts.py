@@ -32,7 +32,7 @@ from everview.types import (
 )
 
 ROUNDING: Final = ("duckdb", *POSTGRES, "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
-_ESCAPING: Final = ("duckdb", *POSTGRES)
+ESCAPING: Final = ("duckdb", *POSTGRES)
 _CUT: Final = (exp.DType.VARCHAR, exp.DType.CHAR, exp.DType.NCHAR, exp.DType.NVARCHAR)
 
 
@@ -41,7 +41,7 @@ def foreign_cast(node: exp.Cast, value: Expression, type_: Type, site: Site) -> 
     dialect = site.context.dialect
     if is_integer(type_) and dialect in ROUNDING:
         return cast(rounded(value), type_, try_=bool(node.args.get("safe")))
-    if dialect not in _ESCAPING:
+    if dialect not in ESCAPING:
         return None
     name = "duckdb" if dialect == "duckdb" else "postgres"
     if type_ == VARIANT and value.type == STRING and name == "postgres":

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from everview.frontends.sql.date_parts import part, parts_of
 from everview.frontends.sql.expressions import POSTGRES, Site, expression
-from everview.frontends.sql.foreign_casts import duckdb_type
+from everview.frontends.sql.foreign_casts import ESCAPING, duckdb_type
 from everview.frontends.sql.foreign_json import (
     array_text,
     at_path,
@@ -64,7 +64,14 @@ def is_foreign(node: exp.Expr, dialect: str) -> bool:
     """Whether Spark would answer a call of a dialect otherwise, or not at all."""
     if isinstance(node, exp.Extract):
         return node.this.name.lower() in parts_of(dialect) and dialect != "spark"
+    if isinstance(node, exp.Cast):
+        return dialect in ESCAPING and (node.to.this in _CAST_OTHERWISE or isinstance(node.to.this, exp.Interval))
+    if isinstance(node, (exp.SimilarTo, exp.Slice, exp.Comprehension)):
+        return True
     return _bound_by(node, dialect) is not None or _template_of(node, dialect) is not None
+
+
+_CAST_OTHERWISE: Final = (*(exp.DType.VARCHAR, exp.DType.TEXT, exp.DType.CHAR), exp.DType.VARBINARY, exp.DType.INTERVAL)
 
 
 def _bound_by(node: exp.Expr, dialect: str) -> Foreign | None:

@@ -49,6 +49,7 @@ def each(names: tuple[str, ...], tried: Tried) -> dict[str, Tried]:
 
 
 ZONES = ("UTC", "Europe/Berlin", "America/Los_Angeles", "Asia/Kolkata", "+05:30", "GMT-3", "PST", "nowhere")
+DIALECTS = ("duckdb", "postgres")
 JSONS = (
     '{"a": {"x": [1, 2.50, null]}, "b": [1e5, "é\\n"], "a": 2, "a b": {"c": true}}', '[1, {"a": null}] x', '"a"',
     '{"a": 01}', '{"a": null}', "[]", "{", "", "12345678901234567890123", '{"a": -0.0}',
@@ -356,6 +357,17 @@ TRIED: dict[str, Tried] = {
         (parse_type("struct<a: time, b: timestamp_ntz, c: interval day to second, d: array<interval year to month>>"),),
         (parse_type("struct<a: float, b: decimal(12,2), c: date, d: timestamp, e: binary, f: boolean>"),),
     ],
+    **each(
+        ("upper_letters", "lower_letters"),
+        [(T, dialect) for dialect in DIALECTS] + [(text, dialect) for text in ("ßŉᾀﬀ", "İΣ") for dialect in DIALECTS],
+    ),
+    "float_text": [(of, dialect) for of in (F, D) for dialect in DIALECTS],
+    "escaped_bytes": [
+        (text, dialect)
+        for text in (T, r"a\xAB\x00", r"\x61 62", r"\x6", r"a\001\\\\", "a\\", "é")
+        for dialect in DIALECTS
+    ],
+    **each(("gcd", "lcm"), [(S, S), (L, J), (0, J)]),
     **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
     "histogram_of": [(AD, 2), (A, 3)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],

@@ -27,9 +27,11 @@ from everview.frontends.sql.constraints import (
     CheckRows,
     ForeignKey,
     TableConstraint,
+    both_lengths,
     generated_values,
     renamed_in,
     settled_in,
+    without_length,
 )
 from everview.frontends.sql.names import fold
 from everview.lowering.lower import lower
@@ -106,8 +108,8 @@ class ChangedTable:
             case st.RenameTable(other):
                 check_name("table", other)
                 self.renamed = other
-            case st.SetType(name, type_):
-                self._set_type(self._place(name), type_)
+            case st.SetType(name, type_, using):
+                self._set_type(self._place(name), type_, using)
             case st.SetNullable(name, nullable):
                 self._set_nullable(self._place(name), nullable)
             case st.SetDefault():
@@ -165,6 +167,9 @@ class ChangedTable:
             self.table = replace(self.table, comments={**self.table.comments, new.name: action.comment})
         for constraint in action.constraints:
             self._constrain(constraint)
+        if action.first or action.after is not None:
+            place = 0 if action.after is None else self._place(action.after) + 1
+            self.fields.insert(place, self.fields.pop())
 
     def _drop(self, name: str, if_exists: bool) -> None:
         if if_exists and not any(fold(f.name) == fold(name) for f, _ in self.fields):
@@ -174,6 +179,8 @@ class ChangedTable:
         if name in table.key:
             raise DefinitionError(f'column "{name}" is a part of the key of {table.name}', hint="the key stays")
         self._require_free_of_watermark(name, "the column stays")
+        going_on = (without_length(c, name) for c in table.constraints)
+        table = replace(table, constraints=tuple(c for c in going_on if c is not None))
         using = [c for c in table.constraints if c.reads(name) and not (isinstance(c, CheckRows) and c.column == name)]
         if using:
             hint = f"write ALTER TABLE {table.name} DROP CONSTRAINT {using[0].name} first"
@@ -220,11 +227,11 @@ class ChangedTable:
         if self.table.watermark is not None and self.table.watermark.column == name:
             raise DefinitionError(f'column "{name}" is the time of the watermark of {self.table.name}', hint=hint)
 
-    def _set_type(self, place: int, type_: Any) -> None:
+    def _set_type(self, place: int, type_: Any, using: Expression | None) -> None:
         field, value = self.fields[place]
         if type_ != field.type:
             self._require_free_of_watermark(field.name, "its type stays")
-        self.fields[place] = replace(field, type=type_), cast(value, type_)
+        self.fields[place] = replace(field, type=type_), cast(value, type_) if using is None else using
 
     def _set_nullable(self, place: int, nullable: bool) -> None:
         field, value = self.fields[place]
@@ -238,8 +245,13 @@ class ChangedTable:
         self.table = replace(self.table, key=tuple(self.fields[self._place(name)][0].name for name in columns))
 
     def _constrain(self, constraint: TableConstraint) -> None:
-        names = {fold(c.name) for c in self.table.constraints}
-        if fold(constraint.name) in names:
+        known = {fold(c.name): c for c in self.table.constraints}.get(fold(constraint.name))
+        both = None if known is None else both_lengths(known, constraint)
+        if both is not None:
+            rest = (c for c in self.table.constraints if c is not known)
+            self.table = replace(self.table, constraints=(*rest, both))
+            return
+        if known is not None:
             raise DefinitionError(f'there is a constraint "{constraint.name}" already', hint="give it another name")
         self.table = replace(self.table, constraints=(*self.table.constraints, constraint))
 

@@ -156,10 +156,10 @@ class ReadableDatabase(Readable):
     def created(self, name: str) -> str:
         return statement_of(self._catalog, name)
 
-    def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
+    def named_uniques(self, table: str) -> Mapping[str, tuple[str, ...]]:
         known = self._catalog.tables.get(table)
         constraints = () if known is None else known.constraints
-        return tuple(c.columns for c in constraints if isinstance(c, UniqueColumns))
+        return {c.name: c.columns for c in constraints if isinstance(c, UniqueColumns)}
 
 
 def _as_expression(value: Any, type_: Type) -> Expression:

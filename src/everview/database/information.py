@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
@@ -17,6 +17,7 @@ from everview.scalars.text import sql
 from everview.types.names import quoted
 
 Rows = Sequence[tuple[Any, ...]]
+C = TypeVar("C", CheckRows, UniqueColumns, ForeignKey)
 
 
 def information_of(catalog: Catalog, name: str) -> Rows:
@@ -80,6 +81,43 @@ def _constraints(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
                 yield schema, name, constraint.name, text.partition(" (")[0], text
 
 
+def _key_columns(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    """The columns of primary keys, of UNIQUE columns, and of foreign keys with the place of what each refers to."""
+    for schema, name, relation in _relations(catalog):
+        if not isinstance(relation, TableDefinition):
+            continue
+        keys = [(f"{relation.name}_pkey", relation.key, False)] if relation.key else []
+        for constraint in relation.constraints:
+            if not isinstance(constraint, CheckRows):
+                keys.append((constraint.name, constraint.columns, isinstance(constraint, ForeignKey)))
+        for key, columns, refers in keys:
+            for place, column in enumerate(columns, 1):
+                yield schema, name, key, column, place, place if refers else None
+
+
+def _references(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for schema, constraint in _constraints_of(catalog, ForeignKey):
+        other = catalog.tables[constraint.table]
+        uniques = {c.columns: c.name for c in other.constraints if isinstance(c, UniqueColumns)}
+        key = f"{other.name}_pkey" if {*other.key} == {*constraint.others} else uniques.get(constraint.others)
+        there = split_name(constraint.table, catalog.schemas)[0]
+        yield schema, constraint.name, there, key, "NONE", "NO ACTION", "NO ACTION"
+
+
+def _checks(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for schema, constraint in _constraints_of(catalog, CheckRows):
+        if not constraint.column:
+            yield schema, constraint.name, constraint.text
+
+
+def _constraints_of(catalog: Catalog, kind: type[C]) -> Iterator[tuple[str, C]]:
+    """The constraints of one kind, each with the schema of its table."""
+    for schema, _, relation in _relations(catalog):
+        for constraint in relation.constraints if isinstance(relation, TableDefinition) else ():
+            if isinstance(constraint, kind):
+                yield schema, constraint
+
+
 def _routines(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     yield from ((function.name, function.text) for function in catalog.functions.values())
 
@@ -90,6 +128,9 @@ _RELATIONS: Final[dict[str, Callable[[Catalog], Iterator[tuple[Any, ...]]]]] = {
     "columns": _columns,
     "views": _views,
     "table_constraints": _constraints,
+    "key_column_usage": _key_columns,
+    "referential_constraints": _references,
+    "check_constraints": _checks,
     "routines": _routines,
 }
 

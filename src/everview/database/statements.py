@@ -343,6 +343,8 @@ def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> No
         require_no_files(known.read_files, statement.name)
     sizes = db.holdings.sizes_of({*scans(statement.plan), *known.read}) if statement.materialized else NO_SIZES
     db.definitions.define(sql_view(statement, known, sizes), replace=statement.or_replace)
+    if statement.comment is not None:
+        db.definitions.comment(statement.name, "", statement.comment)
 
 
 def _drop(db: Core, statement: Drop) -> None:

@@ -7,11 +7,12 @@ import datetime as dt
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cmp_to_key
+from functools import cmp_to_key, reduce
 from itertools import pairwise
 from typing import Any, Final
 
 from everview.oracle.scalar_casts import NoValue
+from everview.oracle.scalar_maps import made as made_map
 from everview.oracle.scalar_order import compare
 from everview.types import Array, Struct, Type
 
@@ -122,6 +123,23 @@ def _standardized(power: int) -> Callable[[list[float | None]], float | None]:
     return run
 
 
+def _product(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return reduce(lambda a, b: a * b, known[1:], known[0]) if known else None
+
+
+def _counts(values: list[Any]) -> Any:
+    counts: list[list[Any]] = []
+    for value in values:
+        if value is None:
+            continue
+        if counts and compare(counts[-1][0], value) == 0:
+            counts[-1][1] += 1
+        else:
+            counts.append([value, 1])
+    return made_map([(value, count) for value, count in counts]) if counts else None
+
+
 def _histogram(values: list[float | None], bins: int) -> list[dict[str, float]] | None:
     made: list[tuple[float, float]] = []
     for value in values:
@@ -165,5 +183,7 @@ ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "skewness_of": _of(_standardized(3)),
     "kurtosis_of": _of(_standardized(4)),
     "histogram_of": _of(_histogram),
+    "product_of": _of(_product),
+    "counts_of": _of(_counts),
 }
 SEES_NULL: Final = ("array_append", "array_prepend", "array_insert", "array_repeat")

@@ -20,6 +20,7 @@ from everview.errors import ArithmeticFailure, CastFailure, EverviewError
 from everview.oracle import scalar_arrays
 from everview.oracle.scalar_casts import NoValue, cast_value
 from everview.oracle.scalar_csv import CSV
+from everview.oracle.scalar_foreign import FOREIGN, TYPED
 from everview.oracle.scalar_hashes import chained, murmur3, xxh64
 from everview.oracle.scalar_json import JSON
 from everview.oracle.scalar_maps import MAPS, applied, made
@@ -339,6 +340,8 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "xxhash64": chained(xxh64, 64),
     "hash": chained(murmur3, 32),
     **{name: plain(function) for name, function in {**TEXTS, **PARTS, **ZONES, **RULE_TERMS}.items()},
+    **{name: plain(function) for name, function in FOREIGN.items()},
+    **TYPED,
     "parse_url": plain(parse_url),
     **PRINTING,
     **scalar_arrays.ARRAYS,

@@ -37,6 +37,18 @@ INFORMATION: Final[dict[str, Schema]] = {
     "table_constraints": Schema.parse(
         f"{_NAMED}, constraint_name STRING NOT NULL, constraint_type STRING NOT NULL, definition STRING NOT NULL"
     ),
+    "key_column_usage": Schema.parse(
+        f"{_NAMED}, constraint_name STRING NOT NULL, column_name STRING NOT NULL, ordinal_position INT NOT NULL, "
+        "position_in_unique_constraint INT"
+    ),
+    "referential_constraints": Schema.parse(
+        "constraint_schema STRING NOT NULL, constraint_name STRING NOT NULL, unique_constraint_schema STRING NOT NULL, "
+        "unique_constraint_name STRING, match_option STRING NOT NULL, update_rule STRING NOT NULL, "
+        "delete_rule STRING NOT NULL"
+    ),
+    "check_constraints": Schema.parse(
+        "constraint_schema STRING NOT NULL, constraint_name STRING NOT NULL, check_clause STRING NOT NULL"
+    ),
     "routines": Schema.parse("routine_name STRING NOT NULL, routine_definition STRING NOT NULL"),
 }
 
@@ -180,7 +192,11 @@ class Readable(Protocol):
 
     def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
         """The sets of columns, beside the key, of which no two rows of a table have equal values."""
-        return ()
+        return tuple(self.named_uniques(table).values())
+
+    def named_uniques(self, table: str) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each UNIQUE constraint of a table, by its name."""
+        return {}
 
 
 class Tables(Readable):

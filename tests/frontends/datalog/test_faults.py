@@ -33,7 +33,7 @@ MISTAKES: dict[str, tuple[type[EverviewError], str]] = {
     "p(x) :- edge(x _).": (DatalogError, "'_' cannot stand here\n  line 1, column 16:\n    p(x) :- edge(x _)."),
     "p(x) :- edge(x, _), q(x) r(x).": (DatalogError, "'r' cannot stand here"),
     "p(1)\nq(2).": (DatalogError, "'q' cannot stand here\n  line 2, column 1:"),
-    "p($).": (DatalogError, "'$' cannot stand here"),
+    "p($).": (DatalogError, "$ counts rows as they are found"),
     "#include <x>": (DatalogError, "hint: directives of a preprocessor are not read"),
     '.include "x.dl"': (DatalogError, 'there is no file "x.dl" to include\n  line 1, column 1'),
     "1 = 2 :- edge(1, 2).": (DatalogError, "1 = 2 is no head"),

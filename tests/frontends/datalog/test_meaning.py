@@ -31,6 +31,12 @@ MEANINGS: dict[str, list[tuple[Any, ...]]] = {
     E + "p(x, y) :- x = 1, e(x, y), y = x + 1.": [(1, 2)],
     ".decl t(a: number, b: number, c: number) t(1, 2, 3). p(n: x, m: y) :- t(c: x, a: y).": [(3, 1)],
     "p(n: 1, m: 2). p(m: 3, n: 4).": [(1, 2), (4, 3)],
+    # aggregates in heads, values as of other types
+    E + "p(sum x : { e(x, _) }).": [(7,)],
+    E + "p(sum x : { e(x, _) } + 1, count : { e(_, _) }).": [(8, 4)],
+    E + "p(x, max y : { e(x, y) }) :- e(x, _).": [(1, 3), (2, 3), (3, 3)],
+    E + "p(x, count : { e(x, _) }) :- e(x, 2) ; e(_, x), x > 2.": [(1, 2), (3, 1)],
+    ".type Small <: number " + E + "p(as(x, Small)) :- e(as(x, number), 2).": [(1,)],
     # disjunction, several heads
     E + "p(x) :- e(x, 2) ; e(x, 3), e(3, x).": [(1,), (3,)],
     E + "q(x), p(x) :- e(x, 2).": [(1,)],

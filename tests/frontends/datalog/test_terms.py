@@ -233,7 +233,7 @@ REFUSED = {
     ".type A = X {y: nothing} .decl p(x: A)": (DatalogError, 'type "nothing" does not exist'),
     ".type A = X {y: timestamp} .decl p(x: A)": (DatalogError, "a field of type TIMESTAMP"),
     ".type A = Expr | Items .decl p(x: A)": (DatalogError, "type A is a union"),
-    ".decl p(x: Expr) p($).": (DatalogError, "'$' cannot stand here"),
+    ".decl p(x: Expr) p($).": (DatalogError, "$ counts rows as they are found"),
 }
 
 

@@ -7,15 +7,17 @@ checked all the same, so that a text which Soufflé would refuse is refused here
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from everview.errors import DatalogError
 from everview.frontends.datalog.components import ScopedPart
 from everview.frontends.datalog.syntax import (
     Clause,
+    Component,
     Directive,
     FunctorDeclared,
+    Part,
     PlanDirective,
     RelationDeclared,
     TypeDefined,
@@ -23,7 +25,7 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import BUILT_IN, Types
 from everview.frontends.rules.faults import fault
-from everview.frontends.rules.program import Declaration, Functor, Negation, Rule, RuleAtom
+from everview.frontends.rules.program import Declaration, Functor, Negation, Rule, RuleAtom, TextPlace
 from everview.frontends.rules.resolve import LIMIT
 from everview.frontends.rules.stratification import groups, is_recursive
 from everview.frontends.rules.walk import all_variables, literals, rule_parts, walk
@@ -58,6 +60,25 @@ def check_type_names(parts: Sequence[ScopedPart]) -> None:
             what = f"a {known[full]}" if full in known else "a type that is built in"
             raise refused(f"{full} is {what} already, and cannot be a type", part.place, "give the type another name")
         known[full] = "type"
+
+
+def check_casts(parts: Sequence[Part], named: Sequence[tuple[str, TextPlace]]) -> None:
+    """Refuse ``as(x, T)`` of a type that no part of the text defines."""
+    defined = {part.name for part in _all_parts(parts) if isinstance(part, TypeDefined)}
+    parameters = {
+        name for part in _all_parts(parts) if isinstance(part, Component) for name in part.signature.arguments
+    }
+    known = {*BUILT_IN, *defined, *parameters}
+    for name, place in named:
+        if name.rpartition(".")[2] not in known:
+            raise refused(f"type {name} does not exist", place, f"there are {', '.join(sorted(known))}")
+
+
+def _all_parts(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        if isinstance(part, Component):
+            yield from _all_parts(part.parts)
 
 
 def _relations(placed: ScopedPart) -> tuple[str, ...]:

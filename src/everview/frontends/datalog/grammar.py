@@ -32,7 +32,7 @@ negation: "!" _item
            | operand (_binary operand)+ -> chain
 _binary: MINUS | TIMES
 ?operand: _plain | group | negative | not
-_plain: name | number | real | text | wildcard | call | record | constructed | aggregate | called
+_plain: name | number | real | text | wildcard | counter | call | record | constructed | aggregate | called
 group: "(" disjunction ")"
 negative: MINUS operand
 not: NOT operand
@@ -57,6 +57,7 @@ number: INTEGER
 real: REAL
 text: STRING
 wildcard: ANY
+counter: COUNTER
 
 declaration: ".decl" _names "(" [attribute ("," attribute)*] ")" qualifier*
 attribute: _word ":" NAME
@@ -91,6 +92,7 @@ order: "(" [INTEGER ("," INTEGER)*] ")"
 pragma: ".pragma" STRING [STRING]
 
 ANY: "_"
+COUNTER: "$"
 OPENED: "["
 COMPARED: "=" | "!=" | "<=" | ">=" | "<" | ">"
 MINUS: "-"

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from textwrap import indent
+from typing import Any
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from everview.errors import DatalogError
 from everview.frontends.datalog.checks import (
     check_calls,
+    check_casts,
     check_chosen,
     check_directive,
     check_functors,
@@ -46,13 +48,15 @@ from everview.frontends.datalog.syntax import (
 )
 from everview.frontends.datalog.types import Types
 from everview.frontends.datalog.witnesses import with_witnesses
-from everview.frontends.datalog.wording import NOTED
+from everview.frontends.datalog.wording import CASTS, NOTED
 from everview.frontends.pointing import pointed
 from everview.frontends.rules import faults
 from everview.frontends.rules.functors import FUNCTORS
 from everview.frontends.rules.ground import check_ground
 from everview.frontends.rules.program import (
+    AggregateTerm,
     BodyLiteral,
+    Constraint,
     Declaration,
     Either,
     Rule,
@@ -67,6 +71,7 @@ from everview.frontends.rules.program import (
 )
 from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.resolve import LIMIT
+from everview.frontends.rules.walk import RulePart, rewritten
 from everview.types import Field, Schema
 from everview.types.names import check_names
 
@@ -87,15 +92,17 @@ def parse(text: str) -> RuleProgram:
 
 
 def _parts(text: str) -> list[Part]:
-    before, places = LINES.set(lines_of(text)), NOTED.set({})
+    before, places, casts = LINES.set(lines_of(text)), NOTED.set({}), CASTS.set([])
     try:
-        found = parser().parse(text)
+        found: Any = parser().parse(text)
+        check_casts(found, CASTS.get() or [])
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     finally:
         LINES.reset(before)
         NOTED.reset(places)
-    return found  # pyright: ignore[reportReturnType]
+        CASTS.reset(casts)
+    return found
 
 
 # -- declarations
@@ -226,9 +233,27 @@ def _rules(parts: Sequence[ScopedPart], declared: Iterable[str]) -> tuple[Rule, 
 
 
 def _rule(head: RuleAtom, bodies: tuple[tuple[BodyLiteral, ...], ...], place: TextPlace) -> Rule:
+    head, computed = _without_aggregates(head)
+    if computed:
+        bodies = tuple((*body, *computed) for body in bodies or ((),))
     if not bodies:
         return Rule(head, (), place=place)
     return Rule(head, bodies[0] if len(bodies) == 1 else (Either(bodies),), place=place)
+
+
+def _without_aggregates(head: RuleAtom) -> tuple[RuleAtom, tuple[BodyLiteral, ...]]:
+    """``s(sum x : { a(x) })`` as ``s(n)`` and the condition of a body that says what n is."""
+    computed: list[BodyLiteral] = []
+
+    def named(part: RulePart) -> RulePart:
+        if not isinstance(part, AggregateTerm) or part.body is None:
+            return part
+        variable = RuleVariable(f"?in head {len(computed)}")  # no variable of a text is called so
+        computed.append(Constraint("=", variable, part))
+        return variable
+
+    terms = tuple(rewritten(term, named) for term in head.terms)
+    return replace(head, terms=terms), tuple(computed)  # pyright: ignore[reportArgumentType], terms stay terms
 
 
 def _equivalence(name: str, place: TextPlace) -> list[Rule]:

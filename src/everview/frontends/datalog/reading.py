@@ -60,6 +60,12 @@ WORDS: Final[dict[str, Any]] = {"true": True, "True": True, "false": False, "Fal
 LINES: Final = ContextVar[IncludedLines | None]("LINES", default=None)  # of the text that is being read
 
 
+_NO_COUNTER: Final = (
+    "number the rows where they come from, or give them what makes them different: a program must give the same rows "
+    "when others go and come again"
+)
+
+
 def place_of(token: Token) -> TextPlace:
     lines = LINES.get() or IncludedLines()
     return lines.place(token.line or 0, token.column or 0)
@@ -137,6 +143,8 @@ class DatalogReading(Transformer[Token, Any]):
 
     def call(self, parts: list[Any]) -> WrittenCall:
         arguments = _arguments(parts[1:])
+        if str(parts[0]) == "autoinc" and not arguments:
+            raise refused("autoinc() counts rows as they are found", place_of(parts[0]), _NO_COUNTER)
         if not any(isinstance(a, NamedArgument) for a in arguments):
             return WrittenCall(str(parts[0]), arguments, place_of(parts[0]))
         names = tuple(a.name for a in arguments)
@@ -181,6 +189,9 @@ class DatalogReading(Transformer[Token, Any]):
         except (SyntaxError, ValueError):
             hint = "write a backslash twice, or use one as Python does"
             raise refused(f"{parts[0]} is no text", place_of(parts[0]), hint) from None
+
+    def counter(self, parts: list[Token]) -> Term:
+        raise refused(f"{parts[0]} counts rows as they are found", place_of(parts[0]), _NO_COUNTER)
 
     def wildcard(self, parts: list[Token]) -> Wildcard:
         return noted(Wildcard(), place_of(parts[0]))

@@ -98,6 +98,8 @@ class Conjunction:
 def term(found: Any) -> Term:
     """Read something written as a term; refuses a condition."""
     match found:
+        case WrittenCall("as", (value, RuleVariable(type_)), place, None):
+            return _reinterpreted(term(value), type_, place)
         case WrittenCall(name, arguments, _, None):
             return _call(name, tuple(map(term, arguments)))
         case Grouped(((item,),), False):
@@ -116,6 +118,21 @@ def _call(name: str, arguments: tuple[Term, ...]) -> Term:
     if name in AGGREGATES and (len(arguments) < 2 or name not in ("min", "max")):
         return AggregateTerm(name, arguments)
     return Functor(name, arguments)
+
+
+CASTS: Final = ContextVar[list[tuple[str, TextPlace]] | None]("CASTS", default=None)  # the types that ``as`` names
+_READ_OTHERWISE: Final = {"float": "itof(x) or utof(x)", "unsigned": "itou(x) or ftou(x)"}
+
+
+def _reinterpreted(value: Term, type_: str, place: TextPlace) -> Term:
+    """``as(x, T)``: the value as it is, which is also of the type T; bits are not read as those of another type."""
+    if type_ in _READ_OTHERWISE:
+        hint = f"a value is converted by {_READ_OTHERWISE[type_]}"
+        raise refused(f"as(…, {type_}) reads the bits of another type", place, hint)
+    named = CASTS.get()
+    if named is not None:
+        named.append((type_, place))
+    return value
 
 
 AGGREGATES: Final = ("count", "sum", "min", "max", "mean", "average")

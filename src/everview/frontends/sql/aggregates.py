@@ -20,7 +20,7 @@ from everview.operators.aggregate.registry import AggregateFunction, Form, Takes
 from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, implicit, is_integer, is_number, literal
 from everview.scalars.expressions import USER, AggregateCall, Expression, Literal, Order
-from everview.types import BIGINT, BOOLEAN, DOUBLE, INTERVALS, STRING, TINYINT, Type
+from everview.types import BIGINT, BOOLEAN, DOUBLE, INTERVALS, STRING, TINYINT, VARIANT, MapType, Type
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,9 @@ def _typed_call(made: BoundAggregate) -> AggregateCall:
 
 
 def made_of(written: SqlCall, site: Site) -> BoundAggregate:
+    if written.name in ("min", "max") and len(written.arguments) == 2 and site.context.dialect == "duckdb":
+        value, count = written.arguments  # the n least or greatest values
+        written = replace(written, name=f"{written.name}_by", arguments=(value, value, count))
     kept = None if written.filter is None else condition(written.filter, replace(site, clause="FILTER"))
     made = _READERS.get(written.name, _user)(written, site)
     if made.function == "count" and made.distinct:
@@ -224,12 +227,25 @@ def _some(line: AggregateFunction) -> Reader:
         value, *more = _bound(written, site, 1, 2)
         skips = written.skips_nulls or (bool(more) and more[0] == literal(True))
         value = any_value(written.name, value)
+        if not written.order and value.type in (VARIANT, *_maps(value.type)):
+            return _some_incomparable(end, value)
         if not written.order:
             return BoundAggregate("min" if end == "first" else "max", (value,))
         rest = (literal(True),) if skips else ()
         return BoundAggregate(end, (value, *rest), order=ordering(written.order, site))
 
     return make
+
+
+def _maps(type_: Type) -> tuple[Type, ...]:
+    return (type_,) if isinstance(type_, MapType) else ()
+
+
+def _some_incomparable(end: str, value: Expression) -> BoundAggregate:
+    """Any map or variant, as these have no order of their own: by their entries, or by their text as JSON."""
+    key = call("map_entries", value) if isinstance(value.type, MapType) else call("to_json", value)
+    how = "asc nulls last" if end == "first" else "desc nulls last"
+    return BoundAggregate("first", (value,), order=((key, how),), filter=call("is_not_null", value))
 
 
 def _by(line: AggregateFunction) -> Reader:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.frontends.sql import statements as st
+from everview.frontends.sql.constraints import scope_of
 from everview.frontends.sql.context import QueryContext
 from everview.frontends.sql.creating import NewTable, column_of_table, constraint_of_table, default_value, relation_name
+from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.targets import column_of, table_of
 from everview.frontends.sql.types import type_of
-from everview.types import Schema
+from everview.plan.typing import cast
+from everview.scalars.expressions import Expression
+from everview.types import Schema, Type
 
 ACTIONS = (
     "there are ADD COLUMN, DROP COLUMN, RENAME COLUMN, RENAME TO, ADD CONSTRAINT, DROP CONSTRAINT, and ALTER COLUMN "
@@ -23,7 +27,7 @@ def alter(node: exp.Alter, text: str, context: QueryContext) -> st.AlterTable:
     context.only(node, "this", "kind", "actions", "exists")
     kind = str(node.args["kind"]).upper()
     if kind != "TABLE":
-        hint = "a view is changed by CREATE OR REPLACE VIEW"
+        hint = "there is ALTER VIEW v AS SELECT …; for another name, create the view under it and drop this one"
         raise context.unsupported(f"ALTER {kind}", node, hint)
     name = relation_name(node.this, context)
     known = {fold(known) for known in context.catalog.names()}
@@ -61,7 +65,9 @@ def _actions(action: exp.Expr, table: str, schema: Schema, context: QueryContext
 
 
 def _added(node: exp.ColumnDef, table: str, context: QueryContext) -> st.AddColumn:
-    parts = NewTable(table, [], {})
+    parts, node = NewTable(table, [], {}), node.copy()
+    position = node.args.get("position")
+    node.set("position", None)
     column_of_table(node, parts, context)
     if parts.keys:
         hint = "add the column, fill it, and then ALTER TABLE … ADD PRIMARY KEY (…)"
@@ -74,6 +80,8 @@ def _added(node: exp.ColumnDef, table: str, context: QueryContext) -> st.AddColu
         parts.comments.get(field.name),
         tuple(parts.constraints),
         if_not_exists=bool(node.args.get("exists")),
+        first=position is not None and position.this is None,
+        after=None if position is None or position.this is None else position.this.name,
     )
 
 
@@ -89,13 +97,13 @@ def _dropped(node: exp.Drop, context: QueryContext) -> list[st.TableAction]:
 
 
 def _changed(node: exp.AlterColumn, schema: Schema, context: QueryContext) -> list[st.TableAction]:
-    context.only(node, "this", "dtype", "default", "drop", "allow_null", "comment", "rename_to")
+    context.only(node, "this", "dtype", "default", "drop", "allow_null", "comment", "rename_to", "using")
     field = schema.fields[column_of(node.this, schema, context)]
     actions = list[st.TableAction]()
     type_ = field.type
     if node.args.get("dtype") is not None:
         type_ = type_of(node.args["dtype"], context)
-        actions.append(st.SetType(field.name, type_))
+        actions.append(st.SetType(field.name, type_, _values(node, type_, schema, context)))
     if node.args.get("default") is not None:
         actions.append(st.SetDefault(field.name, default_value(node.args["default"], type_, context)))
     elif node.args.get("allow_null") is not None:
@@ -108,3 +116,10 @@ def _changed(node: exp.AlterColumn, schema: Schema, context: QueryContext) -> li
     if renamed is not None and renamed.name != field.name:
         actions.append(st.RenameColumn(field.name, renamed.name))
     return actions
+
+
+def _values(node: exp.AlterColumn, type_: Type, schema: Schema, context: QueryContext) -> Expression | None:
+    """What USING says that the column is to hold, over the rows as they are."""
+    if not node.args.get("using"):
+        return None
+    return cast(expression(node.args["using"], Site(context, scope_of(schema), "USING")), type_)

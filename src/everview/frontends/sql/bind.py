@@ -21,7 +21,7 @@ from everview.frontends.sql.parse import Parsed, parse, slip_in
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.queries import complete
 from everview.frontends.sql.rewrite import all_plans
-from everview.frontends.sql.schemas import create_schema, drop_schema, is_information, qualified, use
+from everview.frontends.sql.schemas import DEFAULT, create_schema, drop_schema, is_information, qualified, use
 from everview.frontends.sql.slips import INSTEAD, OURS
 from everview.frontends.sql.sources import renamed
 from everview.later import Later
@@ -30,7 +30,7 @@ from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Recursive, Scan
 from everview.scalars.expressions import Expression, columns_of
 from everview.scalars.session_zone import session_zone
-from everview.types import Schema
+from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql.altering import alter
@@ -125,10 +125,10 @@ class With(Readable):
     def created(self, name: str) -> str:
         return self.catalog.created(name)
 
-    def uniques(self, table: str) -> tuple[tuple[str, ...], ...]:
+    def named_uniques(self, table: str) -> Mapping[str, tuple[str, ...]]:
         if table not in self.tables:
-            return self.catalog.uniques(table)
-        return tuple(c.columns for c in self.tables[table].constraints if isinstance(c, UniqueColumns))
+            return self.catalog.named_uniques(table)
+        return {c.name: c.columns for c in self.tables[table].constraints if isinstance(c, UniqueColumns)}
 
     def after(self, statement: st.Statement) -> None:
         """Add or drop the relations that a statement creates or drops."""
@@ -174,6 +174,8 @@ def bind_parsed(
 ) -> st.Statement:
     """Bind one statement of a text that has been parsed; ``given`` has the values of this statement's parameters."""
     dialect = "spark" if dialect == "databricks" else dialect
+    if _is_new_query(parsed.tree):
+        parsed, source = _as_created(parsed, source, catalog, dialect)
     context = QueryContext(catalog, source, dialect, parameters=given.by_name, schema=catalog.current_schema)
     try:
         with session_zone(catalog.timezone):
@@ -186,6 +188,29 @@ def bind_parsed(
     if context.unqualified and isinstance(bound, st.CreateView):
         bound = replace(bound, text=qualified(bound.text, source.text.index(bound.text, parsed.start), context))
     return st.Explain(parsed.text, bound) if parsed.explain else bound
+
+
+def _is_new_query(node: exp.Expr) -> bool:
+    """Whether a statement is ``ALTER VIEW v AS SELECT …``."""
+    return isinstance(node, exp.Alter) and any(isinstance(action, exp.Query) for action in node.args["actions"])
+
+
+def _as_created(parsed: Parsed, source: SqlText, catalog: Readable, dialect: str) -> tuple[Parsed, SqlText]:
+    """``ALTER VIEW v AS query`` as the statement that replaces the view, which is kept as it was."""
+    node, context = parsed.tree, QueryContext(catalog, source, dialect, schema=catalog.current_schema)
+    name = relation_name(node.this, context)
+    views = catalog.information("views") or ()
+    known = {fold(f"{row[0]}.{row[1]}".removeprefix(f"{DEFAULT}.")): row[-1] for row in views}
+    if fold(name) not in known:
+        raise unknown_name("view", name, known)
+    query = _ALTER_AS.sub("", parsed.text, count=1)
+    kept = "MATERIALIZED " if known[fold(name)] else ""
+    text = f"CREATE OR REPLACE {kept}VIEW {node.this.sql(dialect)} AS {query}"
+    (made,), source = parse(text, dialect)
+    return replace(made, explain=parsed.explain), source
+
+
+_ALTER_AS: Final = re.compile(r"ALTER\s+(?:MATERIALIZED\s+)?VIEW\s+.*?\bAS\b\s*", re.IGNORECASE | re.DOTALL)
 
 
 def bind_query(text: str, catalog: Readable, dialect: str = "spark") -> st.Select:
@@ -273,7 +298,8 @@ def _create(node: exp.Create, text: str, context: QueryContext) -> st.Statement:
 
 def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.CreateView:
     name = relation_name(node.this, context)
-    properties = properties_of(node, context, exp.MaterializedProperty)
+    properties = properties_of(node, context, exp.MaterializedProperty, exp.SchemaCommentProperty)
+    said = next((part.name for part in properties if isinstance(part, exp.SchemaCommentProperty)), None)
     if any(is_information(table) for table in node.find_all(exp.Table)):
         hint = "definitions change without a change of any table; ask by SELECT"
         raise context.unsupported("information_schema in a view", node, hint)
@@ -296,7 +322,8 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     kept = all(max(columns_of(by), default=0) < count for by, _ in bound.order)
     order = bound.order if kept else ()
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
-    made = st.CreateView(text, name, plan, bool(properties), replaces, exists, order, context.dialect)
+    kept = any(isinstance(part, exp.MaterializedProperty) for part in properties)
+    made = st.CreateView(text, name, plan, kept, replaces, exists, order, context.dialect, comment=said)
     emits = bool(node.expression.meta.get("emit"))
     if made.materialized and any(isinstance(part, Recursive) and part.level is not None for part in all_plans(plan)):
         hint = (
@@ -330,6 +357,8 @@ def _column_name(node: exp.Expr, context: QueryContext) -> str:
 def _drop(node: exp.Drop, text: str, context: QueryContext) -> st.Statement:
     context.only(node, "this", "tables", "kind", "exists", "materialized", "cascade", "restrict")
     kind = str(node.args["kind"]).upper()
+    if kind == "SEQUENCE":
+        raise context.unsupported("DROP SEQUENCE", node, f"there are none: {NO_SEQUENCE}")
     if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
         return drop_schema(node, text, context)
     if kind in ("FUNCTION", "MACRO"):

@@ -30,7 +30,7 @@ from everview.frontends.sql.targets import (
 from everview.plan.node import Plan
 from everview.plan.nodes import Filter, Join, Project, Scan
 from everview.scalars.expressions import Expression
-from everview.types import unknown_name
+from everview.types import BINARY, INTERVALS, Type, unknown_name
 
 DEFAULT_OF = "default of column "  # no parameter is called so
 
@@ -88,6 +88,7 @@ def _inserted(node: exp.Insert, scan: Scan, context: QueryContext) -> Plan:
     if listed is None and generated and _width(node.expression) == len(names) - len(generated):
         listed = [name for name in names if name not in generated]
     written, context, left = _with_defaults(node.expression, listed or list(names), scan, context)
+    written = _with_types(written, listed or list(names), scan, context)
     bound = untyped_query(written, context)
     bound = Bound(trimmed(bound), bound.names)
     if node.args.get("by_name"):
@@ -128,6 +129,26 @@ def _with_defaults(
             values[f"{DEFAULT_OF}{column}"] = default_of(scan, column, context)
             value.replace(exp.Placeholder(this=f"{DEFAULT_OF}{column}"))
     return node, replace(context, parameters=values), {*places.values()} - given
+
+
+def _with_types(node: exp.Expr, listed: list[str], scan: Scan, context: QueryContext) -> exp.Expr:
+    """The rows with texts for intervals and bytes cast as their dialect reads them, which Spark reads otherwise."""
+    if context.dialect == "spark" or not isinstance(node, exp.Values):
+        return node
+    kinds = {fold(f.name): "INTERVAL" if f.type in INTERVALS else "VARBINARY" for f in scan.schema if _is_told(f.type)}
+    if not kinds:
+        return node
+    node = node.copy()
+    for row in node.expressions:
+        for name, value in zip(listed, row.expressions if isinstance(row, exp.Tuple) else [], strict=False):
+            kind = kinds.get(fold(name))
+            if kind is not None and isinstance(value, exp.Literal) and value.is_string:
+                value.replace(exp.cast(value.copy(), kind))
+    return node
+
+
+def _is_told(type_: Type) -> bool:
+    return type_ in INTERVALS or type_ == BINARY
 
 
 def _places(

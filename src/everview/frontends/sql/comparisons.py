@@ -96,6 +96,10 @@ def _in(node: exp.In, site: Site) -> Expression:
     values = left.expressions if isinstance(left, exp.Tuple) else [left]
     query = node.args.get("query")
     options = node.expressions
+    if len(options) == 1 and isinstance(bare(options[0]), exp.Values):
+        options = [
+            row if isinstance(left, exp.Tuple) else _one_value(row, site) for row in bare(options[0]).expressions
+        ]
     if query is None and len(options) == 1 and isinstance(bare(options[0]), exp.Query):
         query = bare(options[0])
     if query is not None:
@@ -112,6 +116,13 @@ def _in(node: exp.In, site: Site) -> Expression:
     return call("in", value, *dict.fromkeys(listed))
 
 
+def _one_value(row: exp.Expr, site: Site) -> exp.Expr:
+    """The value of a row of VALUES that has one."""
+    if isinstance(row, exp.Tuple) and len(row.expressions) != 1:
+        raise site.context.error(f"one value IN rows of {len(row.expressions)}", row, "give both as many")
+    return row.expressions[0] if isinstance(row, exp.Tuple) else row
+
+
 def _tuple(node: exp.Expr, site: Site) -> exp.Tuple:
     node = bare(node)
     if not isinstance(node, exp.Tuple):
@@ -126,6 +137,8 @@ def _like(node: exp.Expr, site: Site) -> Expression:
 
 @handles(exp.Escape, args="this expression")
 def _escaped(node: exp.Escape, site: Site) -> Expression:
+    if isinstance(node.this, exp.SimilarTo) and isinstance(node.expression, exp.Literal):
+        return _similar_to(node.this, node.expression.name, site)
     if not isinstance(node.this, (exp.Like, exp.ILike)):
         raise site.context.unsupported("ESCAPE here", node, "it follows LIKE")
     site.context.only(node.this, "this", "expression", "negate")
@@ -158,3 +171,18 @@ def _options(node: exp.Expr) -> list[exp.Expr]:
 def _matches(node: exp.RegexpLike, site: Site) -> Expression:
     test = call("rlike", expression(node.this, site), expression(node.expression, site))
     return call("not", test) if node.args.get("negate") else test
+
+
+@handles(exp.SimilarTo, args="this expression")
+def _similar(node: exp.SimilarTo, site: Site) -> Expression:
+    return _similar_to(node, "\\", site)
+
+
+def _similar_to(node: exp.SimilarTo, escape: str, site: Site) -> Expression:
+    """``s SIMILAR TO '(a|b)%'``: a regular expression in which % and _ mean what they mean to LIKE."""
+    from everview.frontends.sql.foreign_texts import similar_pattern
+
+    pattern = bare(node.expression)
+    if not isinstance(pattern, exp.Literal):
+        raise site.context.unsupported("SIMILAR TO what is not written down", node, "write the pattern, or use RLIKE")
+    return call("rlike", expression(node.this, site), literal(similar_pattern(pattern.name, escape)))

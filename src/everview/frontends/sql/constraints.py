@@ -6,6 +6,7 @@ it changes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -120,6 +121,43 @@ def time_check(column: str, digits: int, parts: NewTable) -> None:
     """The check of a column of TIME(p): that no value has more digits of a second."""
     name = quoted(column)
     parts.add(CheckRows(f"{parts.base}_{column}_digits", f"{name} = CAST({name} AS TIME({digits}))"))
+
+
+_LENGTH = re.compile(r"LENGTH\((?:\w+|`(?:[^`]|``)+`)\) <= \d+")
+
+
+def length_check(column: str, letters: int, parts: NewTable) -> None:
+    """The check of columns of VARCHAR(n) or CHAR(n), one for all of a table: that no text has more letters."""
+    new = CheckRows(f"{parts.base}_lengths", f"LENGTH({quoted(column)}) <= {letters}")
+    known = next((c for c in parts.constraints if c.name == new.name), None)
+    both = None if known is None else both_lengths(known, new)
+    if known is None or both is None:
+        parts.add(new)
+    else:
+        parts.constraints[parts.constraints.index(known)] = both
+
+
+def both_lengths(a: TableConstraint, b: TableConstraint) -> CheckRows | None:
+    """Two checks of lengths as one; None if one of them checks anything else."""
+    if _lengths(a) and _lengths(b) and isinstance(a, CheckRows):
+        return replace(a, text=" AND ".join((*_lengths(a), *_lengths(b))))
+    return None
+
+
+def without_length(constraint: TableConstraint, column: str) -> TableConstraint | None:
+    """A constraint as it goes on when a column is dropped: a check of lengths loses that column, or ends."""
+    kept = [part for part in _lengths(constraint) if not CheckRows("", part).reads(column)]
+    if not _lengths(constraint) or not isinstance(constraint, CheckRows):
+        return constraint
+    return replace(constraint, text=" AND ".join(kept)) if kept else None
+
+
+def _lengths(constraint: TableConstraint) -> list[str]:
+    """The parts of a check of lengths; none of any other constraint."""
+    if not isinstance(constraint, CheckRows) or not re.search(r"_lengths\d*$", constraint.name):
+        return []
+    parts = _LENGTH.findall(constraint.text)
+    return parts if " AND ".join(parts) == constraint.text else []
 
 
 def unique_of(

@@ -14,7 +14,7 @@ from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
 from everview.frontends.sql.schemas import stored_name
-from everview.frontends.sql.types import digits_of_time, type_of
+from everview.frontends.sql.types import digits_of_time, longest_text, type_of
 from everview.later import Later
 from everview.plan.node import unique
 from everview.plan.timed import Watermark
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         UniqueColumns,
         check_generated,
         check_of,
+        length_check,
         reference_of,
         rendered,
         settled,
@@ -43,6 +44,7 @@ else:
     UniqueColumns = Later("everview.frontends.sql.constraints", "UniqueColumns")
     check_generated = Later("everview.frontends.sql.constraints", "check_generated")
     check_of = Later("everview.frontends.sql.constraints", "check_of")
+    length_check = Later("everview.frontends.sql.constraints", "length_check")
     reference_of = Later("everview.frontends.sql.constraints", "reference_of")
     rendered = Later("everview.frontends.sql.constraints", "rendered")
     settled = Later("everview.frontends.sql.constraints", "settled")
@@ -255,6 +257,9 @@ def column_of_table(node: exp.ColumnDef, table: NewTable, context: QueryContext)
     digits = digits_of_time(node.args["kind"])
     if digits is not None:
         time_check(node.name, digits, table)
+    letters = longest_text(node.args["kind"], context)
+    if letters is not None:
+        length_check(node.name, letters, table)
 
 
 def _said_of_column(

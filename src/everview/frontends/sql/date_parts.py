@@ -48,6 +48,8 @@ def part(name: str, value: Expression, node: exp.Expr, site: Site) -> Expression
     special = parts_of(site.context.dialect).get(name.lower())
     if special is not None and value.type != TIME and value.type not in INTERVALS:
         return special(value)
+    if name.lower() == "epoch" and value.type in INTERVALS and special is not None:
+        return _seconds(value)
     extracting = PARTS.get(name.lower())
     if value.type in INTERVALS and extracting is not None:
         extracting = PARTS_OF_INTERVALS[value.type == YEAR_MONTH].get(extracting)
@@ -89,6 +91,18 @@ def _epoch(value: Expression) -> Expression:
     """Seconds since 1970, with their fraction."""
     micros = call("unix_micros", cast(value, TIMESTAMP))
     return call("divide", cast(micros, DOUBLE), literal(1e6, DOUBLE))
+
+
+def _seconds(value: Expression) -> Expression:
+    """The seconds of an interval; a month has 30 days, and a year 365 days and a quarter."""
+    from everview.frontends.sql.interval_casts import in_smallest_units
+
+    count = in_smallest_units(value)
+    if value.type != YEAR_MONTH:
+        return call("divide", cast(count, DOUBLE), literal(1e6, DOUBLE))
+    years, year = call("integral_divide", count, literal(12)), literal(12 * 30.4375 * 86400, DOUBLE)
+    months = call("multiply", cast(call("modulo", count, literal(12)), DOUBLE), literal(30.0 * 86400, DOUBLE))
+    return call("add", call("multiply", cast(years, DOUBLE), year), months)
 
 
 def _fractions(of_a_second: int) -> Computed:

@@ -24,7 +24,7 @@ def derived(
     written: SqlCall, kept: Expression | None, site: Site, placing: Callable[[AggregateCall], Expression]
 ) -> Expression:
     """The formula of a call, its aggregates over the rows that the filter keeps; ``placing`` says of what."""
-    count, formula = FORMULAS[written.name]
+    count, formula = (site.context.dialect == "duckdb" and _OF_DUCKDB.get(written.name)) or FORMULAS[written.name]
     given = [expression(argument, site) for argument in written.arguments]
     if len(given) != count:
         raise site.context.error(f"{written.name} takes {count} arguments, and was given {len(given)}", written.node)
@@ -119,6 +119,36 @@ def _of_numbers(function: str) -> tuple[int, Formula]:
     return 1, formula
 
 
+def _of_sample(function: str, least: int) -> tuple[int, Formula]:
+    """The skewness or the kurtosis that a sample lets expect of all; NULL of fewer values than it takes."""
+
+    def formula(aggregating: Aggregating, given: list[Expression]) -> Expression:
+        values = aggregating("collect_list", implicit(given[0], DOUBLE, function))
+        n, moment = cast(call("size", values), DOUBLE), call(function, values)
+
+        def less(by: int) -> Expression:
+            return call("subtract", n, literal(float(by)))
+
+        if function == "skewness_of":
+            made = call("multiply", call("sqrt", call("multiply", n, less(1))), call("try_divide", moment, less(2)))
+        else:
+            inner = call("add", call("multiply", call("add", n, literal(1.0)), moment), literal(6.0))
+            share = call("try_divide", less(1), call("multiply", less(2), less(3)))
+            made = call("multiply", share, inner)
+        return _where(call("greater_equal", n, literal(float(least))), made)
+
+    return 1, formula
+
+
+def _product(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    values = aggregating("collect_list", implicit(given[0], DOUBLE, "product"))
+    return call("product_of", values)
+
+
+def _counts(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    return call("counts_of", aggregating("collect_list", given[0]))
+
+
 def _histogram(aggregating: Aggregating, given: list[Expression]) -> Expression:
     value, bins = given
     values = aggregating("collect_list", implicit(value, DOUBLE, "histogram_numeric"))
@@ -156,10 +186,17 @@ FORMULAS: Final[dict[str, tuple[int, Formula]]] = {
     "regr_r2": _paired(_r2),
     "skewness": _of_numbers("skewness_of"),
     "kurtosis": _of_numbers("kurtosis_of"),
+    "kurtosis_pop": _of_numbers("kurtosis_of"),
+    "product": (1, _product),
+    "histogram": (1, _counts),
     "histogram_numeric": (2, _histogram),
     "collect_union": (1, _union),
     "schema_of_variant_agg": (1, _shape),
     "bitmap_construct_agg": _bitmap("bitmap_of", BIGINT),
     "bitmap_or_agg": _bitmap("bitmap_or_of", BINARY),
     "bitmap_and_agg": _bitmap("bitmap_and_of", BINARY),
+}
+_OF_DUCKDB: Final[dict[str, tuple[int, Formula]]] = {
+    "skewness": _of_sample("skewness_of", 3),
+    "kurtosis": _of_sample("kurtosis_of", 4),
 }

@@ -36,7 +36,6 @@ from everview.types import (
     TIME,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    VARIANT,
     Decimal,
     Type,
 )
@@ -335,8 +334,12 @@ def _if(node: exp.If, site: Site) -> Expression:
 
 @handles(exp.Cast, exp.TryCast, args="this to safe requires_string")
 def _cast(node: exp.Cast, site: Site) -> Expression:
-    type_ = types.type_of(node.to, site.context)
     inner = bare(node.this)
+    if types.is_interval_of_any_units(node.to):
+        from everview.frontends.sql.foreign_casts import cast_to_interval
+
+        return cast_to_interval(node, expression(inner, site), site)
+    type_ = types.type_of(node.to, site.context)
     if isinstance(inner, exp.Literal) and inner.is_string and type_ in WRITTEN and not node.to.expressions:
         if not node.args.get("safe"):
             return types.moment(inner.this, type_, node, site.context)
@@ -348,21 +351,15 @@ def _cast(node: exp.Cast, site: Site) -> Expression:
         by_units = cast_by_units(node, value, type_, site.context)
         if by_units is not None:
             return by_units
-    if is_integer(type_) and site.context.dialect in ROUNDING:
-        value = _rounded(value)
-    if type_ == VARIANT and value.type == STRING and site.context.dialect in POSTGRES:
-        return call("parse_json", value)
+    if site.context.dialect != "spark":
+        from everview.frontends.sql.foreign_casts import foreign_cast
+
+        foreign = foreign_cast(node, value, type_, site)
+        if foreign is not None:
+            return foreign
     return cast(value, type_, try_=bool(node.args.get("safe")))
 
 
 WRITTEN = (DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ)  # types of literals that are written as text
 POSTGRES = ("postgres", "postgresql")
 DAYS_BETWEEN = ("duckdb", *POSTGRES)  # where a date less a date is a number, and a date and an interval a timestamp
-ROUNDING = ("duckdb", *POSTGRES, "snowflake", "redshift", "trino", "presto")  # Spark cuts digits off
-
-
-def _rounded(value: Expression) -> Expression:
-    """The nearest whole number; a float halfway between two goes to the even one."""
-    if isinstance(value.type, Decimal):
-        return call("round", value)
-    return call("bround", value) if value.type in (DOUBLE, FLOAT) else value

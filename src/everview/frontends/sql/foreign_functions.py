@@ -11,9 +11,24 @@ from sqlglot import exp
 
 from everview.frontends.sql.date_parts import part, parts_of
 from everview.frontends.sql.expressions import POSTGRES, Site, expression
+from everview.frontends.sql.foreign_casts import ESCAPING, duckdb_type
+from everview.frontends.sql.foreign_json import (
+    array_text,
+    at_path,
+    built_array,
+    built_object,
+    extracted_path,
+    object_text,
+    to_variant,
+)
+from everview.frontends.sql.foreign_lists import aggregated, extracted, inserted, row, slice_call
+from everview.frontends.sql.foreign_moments import added, bucket, counted, difference, units, whole_units
+from everview.frontends.sql.foreign_patterns import read_moment, shown_moment
+from everview.frontends.sql.foreign_templates import Template, by_template, filled, from_template
 from everview.frontends.sql.foreign_texts import (
     duckdb_substring,
     end_counts_alike,
+    formatted,
     left_end,
     postgres_substring,
     regexp_replace,
@@ -21,7 +36,7 @@ from everview.frontends.sql.foreign_texts import (
     substring_counts_alike,
 )
 from everview.frontends.sql.series import SeriesCall
-from everview.plan.typing import call, cast, literal
+from everview.plan.typing import call, cast, is_integer, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.types import DATE, DOUBLE, FLOAT, TIMESTAMP_NTZ, Array, Decimal
 
@@ -31,14 +46,32 @@ Foreign = Callable[[exp.Expr, Site], Expression]
 def foreign_function(node: exp.Expr, site: Site) -> Expression | None:
     """A call bound as its dialect means it; None if Spark means the same or the dialect has no such function."""
     bind = _bound_by(node, site.context.dialect)
-    return None if bind is None else bind(node, site)
+    if bind is not None:
+        return bind(node, site)
+    found = _template_of(node, site.context.dialect)
+    if found is None:
+        return None
+    template, arguments = found
+    return filled(template, [expression(argument, site) for argument in arguments], site)
+
+
+def _template_of(node: exp.Expr, dialect: str) -> tuple[Template, list[exp.Expr]] | None:
+    name = "postgres" if dialect in POSTGRES else dialect
+    return from_template(node, name) if name in _TABLES else None
 
 
 def is_foreign(node: exp.Expr, dialect: str) -> bool:
     """Whether Spark would answer a call of a dialect otherwise, or not at all."""
     if isinstance(node, exp.Extract):
         return node.this.name.lower() in parts_of(dialect) and dialect != "spark"
-    return _bound_by(node, dialect) is not None
+    if isinstance(node, exp.Cast):
+        return dialect in ESCAPING and (node.to.this in _CAST_OTHERWISE or isinstance(node.to.this, exp.Interval))
+    if isinstance(node, (exp.SimilarTo, exp.Slice, exp.Comprehension)):
+        return True
+    return _bound_by(node, dialect) is not None or _template_of(node, dialect) is not None
+
+
+_CAST_OTHERWISE: Final = (*(exp.DType.VARCHAR, exp.DType.TEXT, exp.DType.CHAR), exp.DType.VARBINARY, exp.DType.INTERVAL)
 
 
 def _bound_by(node: exp.Expr, dialect: str) -> Foreign | None:
@@ -88,7 +121,10 @@ def _length(node: exp.Expr, site: Site) -> Expression:
 def _logarithm(node: exp.Expr, site: Site) -> Expression:
     """The logarithm to a base that is given first, or to the base 10."""
     parts = [expression(part, site) for part in (node.this, node.expression) if isinstance(part, exp.Expr)]
-    return call("log10" if len(parts) == 1 else "log", *parts)
+    base = parts[0].value if len(parts) > 1 and isinstance(parts[0], Literal) else 10
+    dialect = "postgres" if site.context.dialect in POSTGRES else site.context.dialect
+    made = by_template(f"log{base}", parts[-1:], dialect, site) if base in (2, 10) else None
+    return call("log", *parts) if made is None else made
 
 
 def _truncated(node: exp.Expr, site: Site) -> Expression:
@@ -141,11 +177,44 @@ def _distinct_elements(node: exp.Expr, site: Site) -> Expression:
     return call("array_distinct", call("array_compact", _only(node, site)))
 
 
-def _refused_format(node: exp.Expr, site: Site) -> Expression:
-    raise site.context.unsupported("format with {}", node, "write printf('%s', x), or concat")
+def _cased(function: str) -> Foreign:
+    """A text with every letter for itself in another case: ß is no SS."""
+
+    def bind(node: exp.Expr, site: Site) -> Expression:
+        name = "duckdb" if site.context.dialect == "duckdb" else "postgres"
+        return call(function, _only(node, site), literal(name))
+
+    return bind
 
 
-_OF_OTHERS: Final[dict[str, Foreign]] = {"generate_series": _series}
+def _of_two(function: str, *keys: str) -> Foreign:
+    """A function whose arguments sqlglot has under other names, or under a name of its own."""
+
+    def bind(node: exp.Expr, site: Site) -> Expression:
+        parts = [node.args.get(key) for key in keys] if keys else node.expressions
+        return call(function, *(expression(part, site) for part in parts if isinstance(part, exp.Expr)))
+
+    return bind
+
+
+def _divided(node: exp.Expr, site: Site) -> Expression:
+    """``divide(7, 2)``: whole numbers are divided as by ``//``, all others as by ``/``."""
+    a, b = (expression(argument, site) for argument in node.expressions)
+    if is_integer(a.type) and is_integer(b.type):
+        return call("integral_divide", a, b)
+    return call("divide", *(cast(side, DOUBLE) for side in (a, b)))
+
+
+def _type_name(node: exp.Expr, site: Site) -> Expression:
+    return literal(duckdb_type(_only(node, site).type))
+
+
+def _since_1970(micros: int) -> Foreign:
+    """A moment as a number of so many microseconds since 1970."""
+    return lambda node, site: counted(_only(node, site), micros)
+
+
+_OF_OTHERS: Final[dict[str, Foreign]] = {"generate_series": _series, "row": row}
 _OF_DUCKDB: Final[dict[str, Foreign]] = {
     **_OF_OTHERS,
     **{name: _part(name) for name in ("weekday", "epoch", "isoyear", "century", "decade", "millennium")},
@@ -153,6 +222,22 @@ _OF_DUCKDB: Final[dict[str, Foreign]] = {
     "len": _length,
     "isfinite": _finite,
     "isinf": _infinite,
+    "struct_insert": inserted,
+    "divide": _divided,
+    "date_sub": whole_units,
+    "datesub": whole_units,
+    **dict.fromkeys(("list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"), aggregated),
+    **dict.fromkeys(("list_slice", "array_slice"), slice_call),
+    **dict.fromkeys(("list_extract", "list_element", "array_extract"), extracted),
+    **{f"to_{unit}s": units(unit) for unit in ("day", "week", "hour", "minute", "second", "month", "year")},
+    "to_milliseconds": units("millisecond"),
+    "to_microseconds": units("microsecond"),
+    "epoch_ms": _since_1970(1_000),
+    "epoch_us": _since_1970(1),
+    "gcd": _of_two("gcd"),
+    "greatest_common_divisor": _of_two("gcd"),
+    "lcm": _of_two("lcm"),
+    "least_common_multiple": _of_two("lcm"),
 }
 _OF_OTHER_CLASSES: Final[dict[type[exp.Expr], Foreign]] = {exp.GenerateSeries: _series}
 _OF_BOTH: Final[dict[type[exp.Expr], Foreign]] = {
@@ -169,7 +254,18 @@ _CLASSES: Final[dict[type[exp.Expr], Foreign]] = {
     exp.DayOfWeek: _part("dow"),
     exp.DayOfWeekIso: _part("isodow"),
     exp.Dayname: _formatted("EEEE"),
-    exp.Format: _refused_format,
+    exp.DateAdd: added,
+    exp.DateBin: bucket,
+    exp.DateDiff: difference,
+    exp.Format: formatted,
+    exp.JSONArray: array_text,
+    exp.JSONObject: object_text,
+    exp.JarowinklerSimilarity: _of_two("jaro_winkler_similarity", "this", "expression"),
+    exp.Lower: _cased("lower_letters"),
+    exp.TimeFromParts: _of_two("make_time", "hour", "min", "sec"),
+    exp.Typeof: _type_name,
+    exp.UnixToTime: _since_1970(1_000),
+    exp.Upper: _cased("upper_letters"),
     exp.IsInf: _infinite,
     exp.Length: _length,
     exp.Monthname: _formatted("MMMM"),
@@ -181,15 +277,33 @@ _CLASSES: Final[dict[type[exp.Expr], Foreign]] = {
 _OF_POSTGRES: Final[dict[type[exp.Expr], Foreign]] = {
     **_OF_BOTH,
     exp.Hex: _hexadecimal,
+    exp.Initcap: lambda node, site: call("capitalized", expression(node.this, site)),
+    exp.Lower: _cased("lower_letters"),
+    exp.JSONBExtract: at_path,
+    exp.JSONBExtractScalar: at_path,
+    exp.TimestampTrunc: _date_trunc,
+    exp.Upper: _cased("upper_letters"),
     exp.Round: _rounded_to_even,
     exp.Substring: postgres_substring,
 }
-_TABLES: Final = {"duckdb": (_OF_DUCKDB, _CLASSES), "postgres": (_OF_OTHERS, _OF_POSTGRES)}
+_NAMES_OF_POSTGRES: Final[dict[str, Foreign]] = {
+    **_OF_OTHERS,
+    "gcd": _of_two("gcd"),
+    "lcm": _of_two("lcm"),
+    "jsonb_build_object": built_object,
+    "jsonb_build_array": built_array,
+    "to_jsonb": to_variant,
+    "jsonb_extract_path": extracted_path,
+    "jsonb_extract_path_text": extracted_path,
+    "to_char": shown_moment,
+    "to_date": read_moment,
+    "to_timestamp": read_moment,
+}
+_TABLES: Final = {"duckdb": (_OF_DUCKDB, _CLASSES), "postgres": (_NAMES_OF_POSTGRES, _OF_POSTGRES)}
 # Calls of which Spark means the same, as far as their text tells.
 _ALIKE: Final[dict[type[exp.Expr], Callable[[exp.Expr], bool]]] = {
     exp.Left: end_counts_alike,
     exp.Right: end_counts_alike,
     exp.Substring: substring_counts_alike,
-    exp.Log: lambda node: isinstance(node.expression, exp.Expr),
     exp.Round: lambda node: node.args.get("decimals") is not None,
 }

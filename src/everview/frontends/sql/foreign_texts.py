@@ -7,9 +7,10 @@ import re
 from sqlglot import exp
 
 from everview.frontends.sql.expressions import Site, expression
-from everview.plan.typing import call, literal
+from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.functions.patterns import group_count
+from everview.types import DOUBLE, FLOAT, STRING
 
 _GROUP = re.compile(r"\\(.)|\$", re.DOTALL)
 
@@ -57,9 +58,36 @@ def _place_from_end(text: Expression, start: Expression) -> Expression:
 def postgres_substring(node: exp.Expr, site: Site) -> Expression:
     """A part of a text; places below 1 are before the first letter, and take letters of the length."""
     text, start, length = _substring_parts(node, site)
+    if start.type == STRING:
+        return _first_match(text, start, node, site)
     if length is None:
         return call("substring", text, _at_least(1, start))
     return _between(text, start, call("add", start, length))
+
+
+def _first_match(text: Expression, pattern: Expression, node: exp.Expr, site: Site) -> Expression:
+    """``substring(s FROM 'o(.)b')``: the group of the first match, or the match if there is no group; else NULL."""
+    if not isinstance(pattern, Literal) or pattern.value is None or node.args.get("length") is not None:
+        hint = "write substring(s FROM 'a+')"
+        raise site.context.unsupported("a pattern that is not written down", node, hint)
+    group = literal(min(group_count(pattern.value), 1))
+    found = call("regexp_extract", text, pattern, group)
+    return call("if", call("rlike", text, pattern), found, Literal(None, STRING))
+
+
+def similar_pattern(written: str, escape: str = "\\") -> str:
+    """The regular expression that means a pattern of SIMILAR TO.
+
+    >>> similar_pattern("(a|b)%_.")
+    '(?s)^(?:(a|b).*.\\\\.)$'
+    """
+    made, letters = "", iter(written)
+    for letter in letters:
+        if letter == escape:
+            made += re.escape(next(letters, ""))
+        else:
+            made += {"%": ".*", "_": "."}.get(letter) or (f"\\{letter}" if letter in ".^$\\" else letter)
+    return f"(?s)^(?:{made})$"
 
 
 def _between(text: Expression, start: Expression, end: Expression) -> Expression:
@@ -91,6 +119,37 @@ def right_end(node: exp.Expr, site: Site) -> Expression:
     text, count = expression(node.this, site), expression(node.expression, site)
     after = call("substring", text, call("subtract", literal(1), count))
     return call("if", call("less", count, literal(0)), after, call("right", text, count))
+
+
+_HOLE = re.compile(r"\{(\d*)\}|\{\{|\}\}|[{}]")
+
+
+def formatted(node: exp.Expr, site: Site) -> Expression:
+    """``format('{} of {1}', x, y)``: values in the places of a text that is written down."""
+    pattern = node.this
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise site.context.unsupported("a format that is not written down", node, "write printf('%s', x), or concat")
+    given = [expression(value, site) for value in node.expressions]
+    parts, end, next_place = list[Expression](), 0, 0
+    for hole in _HOLE.finditer(pattern.name):
+        parts.append(literal(pattern.name[end : hole.start()]))
+        end = hole.end()
+        if hole[0] in ("{{", "}}"):
+            parts.append(literal(hole[0][0]))
+            continue
+        place = int(hole[1]) if hole[1] else next_place
+        next_place += 1
+        if hole[1] is None or place >= len(given):
+            hint = "write {} or {0}; for digits and widths there is printf('%5.2f', x)"
+            raise site.context.unsupported(f"the format {pattern.name[:40]!r}", node, hint)
+        parts.append(_shown(given[place]))
+    return call("concat", *parts, literal(pattern.name[end:]))
+
+
+def _shown(value: Expression) -> Expression:
+    if value.type in (DOUBLE, FLOAT):
+        return call("float_text", cast(value, DOUBLE), literal("duckdb"))
+    return cast(value, STRING)
 
 
 # -- regular expressions

@@ -147,10 +147,13 @@ def by_name(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) ->
 def unknown_function(name: str) -> Exception:
     from difflib import get_close_matches
 
+    from everview.frontends.sql.creating import NO_SEQUENCE
     from everview.frontends.sql.other_names import INSTEAD
     from everview.frontends.sql.spark_names import OF_SPARK
     from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 
+    if name in ("nextval", "currval", "setval", "lastval"):
+        return UnknownName(f"there are no sequences, and so no {name}", hint=NO_SEQUENCE)
     if name in OF_SPARK:
         return UnknownName(f"Spark's {name} is not supported yet", hint=OF_SPARK[name])
     if name in INSTEAD:

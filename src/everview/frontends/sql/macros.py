@@ -65,7 +65,7 @@ def macro_of(stored: StoredFunction) -> SqlMacro:
 def _read(node: exp.Create, name: str, text: str, dialect: str) -> SqlMacro:
     parameters = tuple(map(_parameter, node.this.expressions))
     body = node.expression.this if isinstance(node.expression, exp.Return) else node.expression
-    body = body.copy()
+    body = _of_text(body, node, dialect)
     numbers = {fold(parameter.name): number for number, parameter in enumerate(parameters)}
     for column in list(body.find_all(exp.Column)):
         qualified = column.table and fold(column.table) != fold(name)
@@ -75,12 +75,29 @@ def _read(node: exp.Create, name: str, text: str, dialect: str) -> SqlMacro:
                 body = inner
             else:
                 column.replace(inner)
+    for given in list(body.find_all(exp.Parameter)):
+        if given.name.isdigit() and 1 <= int(given.name) <= len(parameters):
+            given.replace(exp.column(exp.to_identifier(f"{ARGUMENT}{int(given.name) - 1}", quoted=True)))
     returns, is_table = None, isinstance(body, exp.Query) and not isinstance(body, exp.Subquery)
     properties = node.args.get("properties")
     for part in [] if properties is None else properties.expressions:
         if isinstance(part, exp.ReturnsProperty):
             returns = None if part.args.get("is_table") else part.this
     return SqlMacro(name, parameters, body, returns, is_table, text, dialect)
+
+
+def _of_text(body: exp.Expr, node: exp.Create, dialect: str) -> exp.Expr:
+    """The body of a function, which PostgreSQL writes as a text: ``AS $$ SELECT x + 1 $$``; one value is its row."""
+    if not isinstance(body, exp.Heredoc | exp.RawString | exp.Literal) or not node.find(exp.LanguageProperty):
+        return body.copy()
+    (parsed,), _ = parse(str(body.this), dialect)
+    for part in parsed.tree.walk():
+        part.meta.pop("start", None)
+    returned = node.find(exp.ReturnsProperty)
+    if (returned is not None and returned.args.get("is_table")) or not isinstance(parsed.tree, exp.Query):
+        return parsed.tree
+    only = parsed.tree.selects[0] if isinstance(parsed.tree, exp.Select) and not parsed.tree.args.get("from_") else None
+    return exp.Subquery(this=parsed.tree) if only is None else only.unalias()
 
 
 def _parameter(node: exp.Expr) -> MacroParameter:
@@ -95,12 +112,17 @@ def _parameter(node: exp.Expr) -> MacroParameter:
 
 # -- CREATE and DROP
 
+_SAID = (exp.ReturnsProperty, exp.LanguageProperty, exp.StabilityProperty, exp.SchemaCommentProperty)
+
 
 def create_function(node: exp.Create, text: str, context: QueryContext) -> st.CreateFunction:
     """``CREATE [OR REPLACE] FUNCTION name(parameters) [RETURNS type] RETURN expression | query``; ``CREATE MACRO``."""
     context.only(node, "this", "kind", "replace", "exists", "expression", "properties")
     for part in node.args["properties"].expressions if node.args.get("properties") is not None else []:
-        if not isinstance(part, exp.ReturnsProperty):
+        if isinstance(part, exp.LanguageProperty) and part.name.upper() != "SQL":
+            hint = "a function of Python is made known by @ev.function"
+            raise context.unsupported(f"LANGUAGE {part.name[:30]}", node, hint)
+        if not isinstance(part, _SAID):
             raise context.unsupported(f"{part.sql('spark')[:60]} in CREATE FUNCTION", node, "leave it out")
     if not isinstance(node.this, exp.UserDefinedFunction) or node.expression is None:
         raise context.error("a function of what?", node, HINT)
@@ -154,8 +176,10 @@ def expanded(name: str, arguments: list[exp.Expr], node: exp.Expr, site: Site) -
     return _value(macro, [expression(argument, site) for argument in given], site)
 
 
-def expanded_table(name: str, arguments: list[exp.Expr], node: exp.Expr, context: QueryContext) -> Bound | None:
-    """The rows of a call in FROM, if a function of SQL has that name."""
+def expanded_table(
+    name: str, arguments: list[exp.Expr], node: exp.Expr, context: QueryContext, row: Scope | None = None
+) -> Bound | None:
+    """The rows of a call in FROM, if a function of SQL has that name; LATERAL, its arguments may read another row."""
     stored = context.catalog.stored_function(name)
     if stored is None:
         return None
@@ -164,9 +188,9 @@ def expanded_table(name: str, arguments: list[exp.Expr], node: exp.Expr, context
         raise context.error(f"{name} gives a value, and no table", node, f"write SELECT {name}(…)")
     values: list[Expression] = []
     for argument in _arranged(macro, arguments, node, context):
-        value = folded(expression(argument, Site(context, Scope(), f"the call of {name}")))
-        if not isinstance(value, Literal):
-            raise context.unsupported(f"{name} of what is no constant", node, "join what the function reads instead")
+        value = folded(expression(argument, Site(context, row or Scope(), f"the call of {name}")))
+        if not isinstance(value, Literal) and row is None:
+            raise context.unsupported(f"{name} of what is no constant", node, f"write LATERAL {name}(…)")
         values.append(value)
     return _query(macro, values, context)
 

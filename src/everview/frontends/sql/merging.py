@@ -28,7 +28,7 @@ from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Join, Project
 from everview.plan.typing import call
 from everview.scalars.expressions import Expression, Literal, moved
-from everview.types import BOOLEAN
+from everview.types import BOOLEAN, unknown_name
 
 EXCLUDED = "excluded"  # by which ON CONFLICT names the row that was not inserted
 NEVER = Literal(False, BOOLEAN)
@@ -226,7 +226,7 @@ def upserted(node: exp.Insert, text: str, target: Target, given: Plan, context: 
     """``INSERT … ON CONFLICT (key) DO NOTHING | DO UPDATE SET …``, ``INSERT OR IGNORE | OR REPLACE``."""
     conflict, scan = node.args.get("conflict"), target.scan
     if conflict is not None:
-        context.only(conflict, "expressions", "action", "conflict_keys", "where")
+        context.only(conflict, "expressions", "action", "conflict_keys", "where", "constraint")
     said = str(conflict.args["action"].name if conflict is not None else node.args["alternative"]).upper()
     keys = _conflict_keys(conflict, target, node, context)
     parts = MergeParts()
@@ -270,6 +270,9 @@ def _conflict_keys(
     if not places:
         hint = "give it a PRIMARY KEY or a UNIQUE constraint; rows of others are never in conflict"
         raise context.error(f"table {table} has no key that rows could share", node, hint)
+    named = None if conflict is None else conflict.args.get("constraint")
+    if named is not None:
+        return [_key_of_constraint(named, target, context)]
     listed = [] if conflict is None else conflict.args.get("conflict_keys") or []
     if not listed:
         return places
@@ -279,3 +282,15 @@ def _conflict_keys(
             return [columns]
     known = "; ".join(", ".join(key) for key in keys)
     raise context.error(f"ON CONFLICT ({', '.join(sorted(wanted))}): these are no key", node, f"keys are: {known}")
+
+
+def _key_of_constraint(named: exp.Expr, target: Target, context: QueryContext) -> tuple[int, ...]:
+    """The columns of a key by the name of its constraint, as in ``ON CONFLICT ON CONSTRAINT t_pkey``."""
+    table, schema = target.scan.relation, target.scan.schema
+    key = context.catalog.key(table)
+    known = {f"{table}_pkey": key} if key else {}
+    known |= context.catalog.named_uniques(table)
+    found = next((columns for name, columns in known.items() if fold(name) == fold(named.name)), None)
+    if found is None:
+        raise unknown_name("key", named.name, known)
+    return tuple(schema.index(name) for name in found)

@@ -80,7 +80,6 @@ INSTEAD: Final[dict[str, str]] = {
     "approx_quantiles": "percentile(x, array(0.25, 0.5, 0.75))",
     "approx_distinct": "approx_count_distinct(x)",
     "hll_count": "approx_count_distinct(x)",
-    "product": "aggregate(collect_list(x), 1.0D, (p, e) -> p * e)",
     "ratio_to_report": "x / sum(x) OVER ()",
     "geomean": "exp(avg(ln(x)))",
 }

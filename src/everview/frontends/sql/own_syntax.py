@@ -16,7 +16,12 @@ from everview.types import INTEGER, VARIANT, MapType
 if TYPE_CHECKING:
     from everview.frontends.sql.date_parts import part
     from everview.frontends.sql.foreign_functions import foreign_function
+    from everview.frontends.sql.foreign_lists import comprehended, is_text, letter_at, sliced
 else:
+    comprehended = Later("everview.frontends.sql.foreign_lists", "comprehended")
+    is_text = Later("everview.frontends.sql.foreign_lists", "is_text")
+    letter_at = Later("everview.frontends.sql.foreign_lists", "letter_at")
+    sliced = Later("everview.frontends.sql.foreign_lists", "sliced")
     foreign_function = Later("everview.frontends.sql.foreign_functions", "foreign_function")
     part = Later("everview.frontends.sql.date_parts", "part")
 
@@ -72,6 +77,8 @@ def _character(node: exp.Chr, site: Site) -> Expression:
 
 @handles(exp.Array, args="expressions bracket_notation value_constructor")
 def _array(node: exp.Array, site: Site) -> Expression:
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
+        return comprehended(node.expressions[0], site)
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Select | exp.SetOperation):
         return array_of(node.expressions[0], site)
     return call("array", *(expression(p, site) for p in node.expressions))
@@ -83,10 +90,13 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
 
     In the others sqlglot has counted from 0 where it knew that the index is a number; see `_counts_from_one`.
     """
-    if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-        raise site.context.unsupported("a slice of an array", node)
-    index = expression(node.expressions[0], site)
+    inside = node.expressions[0] if len(node.expressions) == 1 else None
+    if inside is None or (isinstance(inside, exp.Slice) and site.context.dialect == "spark"):
+        raise site.context.unsupported("a slice of an array", node, "write slice(array, start, length)")
     value = expression(node.this, site)
+    if isinstance(inside, exp.Slice):
+        return _slice(value, inside, site)
+    index = expression(inside, site)
     if isinstance(value.type, MapType):
         return call("element_at", value, _key(index, node))
     if isinstance(index, Literal) and isinstance(index.value, str):
@@ -94,12 +104,23 @@ def _element(node: exp.Bracket, site: Site) -> Expression:
     if site.context.dialect == "spark":
         return item(value, index)
     from_the_end = site.context.dialect not in POSTGRES
+    if is_text(value) and from_the_end:
+        as_written = _counts_from_one(inside) or isinstance(node.this, exp.Literal)
+        return letter_at(value, index if as_written else call("add", index, literal(1)))
     if isinstance(index, Literal) and isinstance(index.value, int):
         at = index.value + 1
         return call("try_element_at", value, literal(at) if at > 0 or (at and from_the_end) else Literal(None, INTEGER))
     place = index if _counts_from_one(node.expressions[0]) else call("add", index, literal(1))
     there = call("not_equal" if from_the_end else "greater", place, literal(0))
     return call("try_element_at", value, call("if", there, place, Literal(None, place.type)))
+
+
+def _slice(value: Expression, node: exp.Slice, site: Site) -> Expression:
+    """``l[2:3]``, whose ends sqlglot has left as they are written."""
+    site.context.only(node, "this", "expression")
+    ends = (node.this, node.expression)
+    first, last = (expression(end, site) if isinstance(end, exp.Expr) else None for end in ends)
+    return sliced(value, first, last, site)
 
 
 def _counts_from_one(index: exp.Expr) -> bool:
@@ -117,11 +138,31 @@ def _key(index: Expression, node: exp.Bracket) -> Expression:
 
 @handles(exp.ToMap)
 def _written_map(node: exp.ToMap, site: Site) -> Expression:
-    """``MAP {'a': 1}`` of DuckDB."""
+    """``MAP {'a': 1}`` of DuckDB; in brackets behind it, which sqlglot takes into the map, is a key."""
+    if isinstance(node.this, exp.Bracket):
+        inside = node.this.copy()
+        inside.set("this", exp.ToMap(this=inside.this.copy()))
+        return expression(inside, site)
     if not isinstance(node.this, exp.Struct):
         raise site.context.unsupported(f"the map {node.sql('duckdb')[:60]}", node, "write MAP {'a': 1}")
     pairs = [(part.this, part.expression) for part in node.this.expressions]
     return call("map", *(expression(part, site) for pair in pairs for part in pair))
+
+
+@handles(exp.Struct, args="expressions")
+def _written_struct(node: exp.Struct, site: Site) -> Expression:
+    """``{'a': 1}`` and ``struct_pack(a := 1)`` of DuckDB."""
+    parts: list[Expression] = []
+    for part in node.expressions:
+        if not isinstance(part, exp.PropertyEQ):
+            raise site.context.error("a field without a name", node, "write {'a': 1}, or named_struct('a', 1)")
+        parts += [literal(part.name), expression(part.expression, site)]
+    return call("named_struct", *parts)
+
+
+@handles(exp.StructExtract, args="this expression")
+def _field(node: exp.StructExtract, site: Site) -> Expression:
+    return call("get_field", expression(node.this, site), literal(node.expression.name))
 
 
 @handles(exp.JSONExtract, exp.JSONExtractScalar, args="*")

@@ -30,9 +30,11 @@ from everview.later import Later
 from everview.types import unknown_name
 
 if TYPE_CHECKING:
+    from everview.frontends.sql.interval_tokens import whole_intervals
     from everview.frontends.sql.postgresql import as_bindable, as_readable, postgresql_dialect
     from everview.frontends.sql.unclosed import left_open
 else:  # few texts are PostgreSQL's, or have mistakes
+    whole_intervals = Later("everview.frontends.sql.interval_tokens", "whole_intervals")
     as_bindable = Later("everview.frontends.sql.postgresql", "as_bindable")
     as_readable = Later("everview.frontends.sql.postgresql", "as_readable")
     postgresql_dialect = Later("everview.frontends.sql.postgresql", "postgresql_dialect")
@@ -179,8 +181,12 @@ def _tokenized(text: str, source: SqlText, dialect: Dialect) -> list[Token]:
     try:
         tokens = dialect.tokenize(text)
         if isinstance(dialect, OfPostgresql):
-            return as_readable(tokens)
-        return tokens_as_spark(tokens, text) if isinstance(dialect, Plain) else tokens
+            tokens = as_readable(tokens)
+        elif isinstance(dialect, Plain):
+            tokens = tokens_as_spark(tokens, text)
+        if any(token.token_type == TokenType.INTERVAL for token in tokens):
+            return whole_intervals(tokens, source)
+        return tokens
     except TokenError as error:
         for start, what in left_open(text):
             raise source.error(
@@ -235,6 +241,9 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
         return exp.Transaction()
     if words[:1] == ["TABLE"] and len(tokens) > 1:
         tokens = [*_everything_from(tokens[0]), *tokens[1:]]
+    if _describes_column(tokens):
+        return exp.Command(this="DESCRIBE")
+    tokens = _plain_ends(tokens, source)
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None and not isinstance(dialect, Plain):
         raise source.error("pipes are read in Spark's dialect only", pipe.start, hint="write the query as a SELECT")
@@ -251,6 +260,35 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
     return as_bindable(trees[0], named=dialect.named) if isinstance(dialect, OfPostgresql) else trees[0]
+
+
+def _describes_column(tokens: list[Token]) -> bool:
+    """Whether a statement is ``DESCRIBE [TABLE] t column``, which sqlglot does not read."""
+    words = [token.text.upper() for token in tokens]
+    rest = words[2:] if words[1:2] == ["TABLE"] else words[1:]
+    names = [rest[0], *rest[2:]] if rest[1:2] == ["."] else rest
+    if words[:1] != ["DESCRIBE"] or len(names) != (3 if rest[1:2] == ["."] else 2):
+        return False
+    return rest[0] not in _DESCRIBED and all(name.isidentifier() for name in names)
+
+
+_DESCRIBED = (
+    *("FUNCTION", "SCHEMA", "DATABASE", "NAMESPACE", "QUERY", "HISTORY", "FORMATTED", "EXTENDED", "DETAIL", "VIEW"),
+    *("SELECT", "TABLE", "WITH", "VALUES", "FROM"),
+)
+
+
+def _plain_ends(tokens: list[Token], source: SqlText) -> list[Token]:
+    """The tokens with ends that sqlglot reads: an empty text for ``COMMENT … IS NULL``, nothing for ``WITH DATA``."""
+    words = [token.text.upper() for token in tokens]
+    if words[:2] == ["COMMENT", "ON"] and words[-2:] == ["IS", "NULL"]:
+        null = tokens[-1]
+        return [*tokens[:-1], Token(TokenType.STRING, "", null.line, null.col, null.start, null.end, [])]
+    if words[:1] == ["CREATE"] and words[-3:] == ["WITH", "NO", "DATA"]:
+        hint = "create the table with its columns, or leave it out: a view has the rows of its query"
+        raise source.error("WITH NO DATA is not supported", tokens[-3].start, hint=hint)
+    is_data = words[:1] == ["CREATE"] and words[-2:] == ["WITH", "DATA"]
+    return tokens[:-2] if is_data else tokens
 
 
 def _everything_from(table: Token) -> list[Token]:

@@ -58,8 +58,20 @@ _TYPE_NAMES: Final = {
 }  # fmt: skip
 
 
+class _PlainFunctions(Postgres.Parser):
+    """The parser that leaves patterns of moments as they are written, which sqlglot reads in part."""
+
+    FUNCTIONS = {  # noqa: RUF012
+        name: build
+        for name, build in Postgres.Parser.FUNCTIONS.items()
+        if name not in ("TO_CHAR", "TO_DATE", "TO_TIMESTAMP")
+    }
+
+
 class Postgresql(Postgres, OfPostgresql):
     """PostgreSQL's dialect with ``$1`` as a parameter wherever it stands."""
+
+    Parser = _PlainFunctions
 
 
 class _WithoutDollarQuotes(Postgres.Tokenizer):
@@ -264,7 +276,7 @@ def _data_type(node: exp.DataType) -> exp.Expr:
         node.append("expressions", exp.DataTypeParam(this=exp.Literal.number(0)))
     elif kind in (D.TIMESTAMPTZ, D.TIME):
         node.set("expressions", [])
-    elif kind == D.INTERVAL:
+    elif kind == D.INTERVAL and not isinstance(node.parent, exp.Cast):
         days, seconds = exp.Var(this="DAY"), exp.Var(this="SECOND")
         node.set("this", exp.Interval(unit=exp.IntervalSpan(this=days, expression=seconds)))
     elif kind == D.USERDEFINED and node.args.get("kind") is not None:

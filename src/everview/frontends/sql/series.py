@@ -13,10 +13,11 @@ from sqlglot import exp
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope
+from everview.frontends.sql.types import interval_in_text
 from everview.plan.nodes import Values
 from everview.plan.typing import call, cast, is_integer, literal
 from everview.scalars.expressions import Expression, Literal
-from everview.types import BIGINT, Field, Schema
+from everview.types import BIGINT, STRING, Field, Schema
 
 MOST_SERIES = 100_000
 
@@ -67,7 +68,7 @@ class SeriesCall:
         start, end = given[:2] if len(given) > 1 else (literal(0, BIGINT), given[0])
         whole = is_integer(start.type) and is_integer(end.type)
         start, end = (cast(start, BIGINT), cast(end, BIGINT)) if whole else (start, end)
-        step = given[2] if len(given) == 3 else literal(1, BIGINT)
+        step = self._step(given[2], whole, site) if len(given) == 3 else literal(1, BIGINT)
         down = self._goes_down(step, site)
         if not self.inclusive:
             if not whole:
@@ -79,6 +80,12 @@ class SeriesCall:
         empty = cast(call("array"), listed.type)
         nothing = call("or", call("is_null", start), call("is_null", end))
         return call("if", nothing, Literal(None, listed.type), call("if", any_left, listed, empty))
+
+    def _step(self, step: Expression, whole: bool, site: Site) -> Expression:
+        """The step, which may be the text of an interval between moments."""
+        if whole or not isinstance(step, Literal) or step.type != STRING:
+            return step
+        return interval_in_text(step.value, self.node, site.context)
 
     def _goes_down(self, step: Expression, site: Site) -> bool:
         if not isinstance(step, Literal) or not isinstance(step.value, int) or step.value == 0:

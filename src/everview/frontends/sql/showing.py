@@ -11,6 +11,7 @@ from sqlglot import exp
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.creating import relation_name
+from everview.frontends.sql.functions import unknown_function
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parse import Parsed
 from everview.frontends.sql.queries import complete
@@ -20,7 +21,7 @@ from everview.frontends.sql.written import NAMES, RANKS
 from everview.plan.catalog import INFORMATION
 from everview.plan.nodes import Values
 from everview.scalars.expressions import Literal
-from everview.scalars.signatures import ALIASES, SIGNATURES
+from everview.scalars.signatures import ALIASES, INTERNAL, SIGNATURES
 from everview.types import BOOLEAN, INTEGER, STRING, Field, Schema, unknown_name
 
 _NAME = r"(?P<name>[\w.]+|`[^`]+`)"
@@ -32,9 +33,16 @@ _FORMS = {
     "columns": re.compile(rf"SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}", re.IGNORECASE),
     "functions": re.compile(rf"SHOW\s+(?:(?P<whose>ALL|USER|SYSTEM)\s+)?FUNCTIONS{_LIKE}", re.IGNORECASE),
     "schemas": re.compile(rf"SHOW\s+(?:SCHEMAS|DATABASES|NAMESPACES){_LIKE}", re.IGNORECASE),
+    "catalogs": re.compile(rf"SHOW\s+CATALOGS{_LIKE}", re.IGNORECASE),
+    "current": re.compile(r"SHOW\s+CURRENT\s+(?:SCHEMA|DATABASE|NAMESPACE)", re.IGNORECASE),
+    "properties": re.compile(rf"SHOW\s+TBLPROPERTIES\s+{_NAME}(?:\s*\(.*\))?", re.IGNORECASE | re.DOTALL),
     "create": re.compile(rf"SHOW\s+CREATE\s+(?:TABLE|(?:MATERIALIZED\s+)?VIEW)\s+{_NAME}", re.IGNORECASE),
 }
-HINT = "there are SHOW TABLES, VIEWS, COLUMNS IN t, FUNCTIONS, SCHEMAS and SHOW CREATE TABLE t"
+HINT = (
+    "there are SHOW TABLES, VIEWS, COLUMNS IN t, FUNCTIONS, SCHEMAS, CATALOGS, CURRENT SCHEMA, TBLPROPERTIES t and "
+    "SHOW CREATE TABLE t"
+)
+CATALOG = "everview"  # the name of the one catalog that there is
 
 
 def rows_of(fields: Iterable[Field], rows: Iterable[Sequence[Any]]) -> Values:
@@ -86,6 +94,8 @@ def _information(name: str, context: QueryContext) -> list[dict[str, Any]]:
 def show(parsed: Parsed, context: QueryContext) -> st.Select | None:
     """The query that answers a SHOW statement; None for every other statement."""
     text = parsed.text.strip()
+    if isinstance(parsed.tree, exp.Command) and parsed.tree.name == "DESCRIBE":
+        return describe_column(parsed, context)
     if text.split(None, 1)[0].upper() != "SHOW":
         return None
     for kind, form in _FORMS.items():
@@ -155,6 +165,28 @@ def _schemas(match: re.Match[str], context: QueryContext) -> Values:
     return rows_of(_texts("namespace"), [(n,) for n in _liked([DEFAULT, *context.catalog.schemas()], match)])
 
 
+def _catalogs(match: re.Match[str], context: QueryContext) -> Values:
+    return rows_of(_texts("catalog"), [(name,) for name in _liked([CATALOG], match)])
+
+
+def _current(match: re.Match[str], context: QueryContext) -> Values:
+    return rows_of(_texts("catalog", "namespace"), [(CATALOG, context.schema or DEFAULT)])
+
+
+def _properties(match: re.Match[str], context: QueryContext) -> Values:
+    """The properties of a relation, which has none but its comment."""
+    name = _named(match, context)
+    comments = _comments_of(name, context)
+    return rows_of(_texts("key", "value"), [("comment", comments)] if comments is not None else [])
+
+
+def _comments_of(name: str, context: QueryContext) -> str | None:
+    schema, _, base = name.rpartition(".")
+    wanted = (fold(schema or DEFAULT), fold(base))
+    rows = _information("tables", context)
+    return next((r["comment"] for r in rows if (fold(r["table_schema"]), fold(r["table_name"])) == wanted), None)
+
+
 def _created(match: re.Match[str], context: QueryContext) -> Values:
     name = _named(match, context)
     text = context.catalog.created(name)
@@ -167,6 +199,9 @@ _SHOWN = {
     "columns": _columns,
     "functions": _functions,
     "schemas": _schemas,
+    "catalogs": _catalogs,
+    "current": _current,
+    "properties": _properties,
     "create": _created,
 }
 
@@ -178,8 +213,14 @@ def describe(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
     """``DESCRIBE [TABLE] name``, ``DESCRIBE query``: columns, their types and comments."""
     context.only(node, "this", "kind", "style")
     kind = str(node.args.get("kind") or "").upper()
+    if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
+        return _described_schema(node, text, context)
+    if kind == "FUNCTION":
+        return _described_function(node, text, context)
     if kind not in ("", "TABLE", "VIEW", "QUERY"):
-        raise context.unsupported(f"DESCRIBE {kind}", node, "there are DESCRIBE t and DESCRIBE SELECT …")
+        raise context.unsupported(
+            f"DESCRIBE {kind}", node, "there are DESCRIBE t, SCHEMA s, FUNCTION f and DESCRIBE SELECT …"
+        )
     style = str(node.args.get("style") or "").upper()
     if style == "HISTORY":
         raise context.unsupported(
@@ -195,6 +236,53 @@ def describe(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
     fields = [*_texts("col_name", "data_type"), Field("nullable", BOOLEAN, nullable=False), Field("comment", STRING)]
     rows = [(name, f.type.sql, f.nullable, comments.get(name)) for name, f in zip(names, schema.fields, strict=False)]
     return in_order(text, rows_of(fields, rows))
+
+
+def describe_column(parsed: Parsed, context: QueryContext) -> st.Select | None:
+    """``DESCRIBE t column``: its name, type and comment; None for every other statement."""
+    match = _COLUMN.fullmatch(parsed.text.strip())
+    if match is None:
+        return None
+    name, column = _named(match, context), match["column"].strip("`")
+    fields = {fold(f.name): f for f in context.catalog.scan(name).schema}
+    if fold(column) not in fields:
+        raise unknown_name("column", column, [f.name for f in fields.values()])
+    found = fields[fold(column)]
+    schema, _, base = name.rpartition(".")
+    table = exp.table_(base, db=schema or None)
+    rows = [("col_name", found.name), ("data_type", found.type.sql)]
+    rows.append(("comment", _comments(table, context).get(found.name or "", "NULL")))
+    return in_order(parsed.text, rows_of(_texts("info_name", "info_value"), rows))
+
+
+_COLUMN = re.compile(
+    rf"(?:DESCRIBE|DESC)\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME}\s+(?P<column>\w+|`[^`]+`)", re.IGNORECASE
+)
+
+
+def _described_schema(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
+    name = node.this.name
+    known = {fold(known): known for known in (DEFAULT, *context.catalog.schemas())}
+    if fold(name) not in known:
+        raise unknown_name("schema", name, known.values())
+    rows = [("Catalog Name", CATALOG), ("Namespace Name", known[fold(name)])]
+    return in_order(text, rows_of(_texts("info_name", "info_value"), rows))
+
+
+def _described_function(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
+    """What a function is: the statement that made it, or the arguments that it takes."""
+    name = str(node.this.name).lower()
+    own = context.catalog.stored_function(name)
+    known, aggregate = SIGNATURES.get(ALIASES.get(name, name)), NAMES.get(name)
+    if own is not None:
+        said = own.text
+    elif aggregate is not None:
+        said = f"an aggregate: {aggregate.written or f'{name}(x)'} {aggregate.says}".strip()
+    elif known is not None and name not in INTERNAL:
+        said = f"{name}({known.arguments})" + (f": {known.note}" if known.note else "")
+    else:
+        raise unknown_function(name)
+    return in_order(text, rows_of(_texts("function_desc"), [(f"Function: {name}",), (f"Usage: {said}",)]))
 
 
 def _comments(node: exp.Table, context: QueryContext) -> dict[str, str]:

@@ -249,6 +249,11 @@ def _lateral(node: exp.Lateral, context: QueryContext, left: NamedRows | None) -
     context.only(node, "this", "alias")
     if generators.name_of(node.this) is not None:
         return _elements(node.this, node.args.get("alias"), left, context)
+    if isinstance(node.this, exp.Anonymous) and left is not None and context.catalog.stored_function(node.this.name):
+        name = node.this.name.lower()
+        made = expanded_table(name, node.this.expressions, node.this, context, left.scope)
+        assert made is not None, "a function of SQL has that name"
+        return named(made, node.args.get("alias"), context, name)
     if not isinstance(node.this, exp.Subquery):
         return _table_function(node.this, node.args.get("alias"), context, left)
     around = context.outer if left is None else left.scope

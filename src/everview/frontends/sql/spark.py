@@ -39,6 +39,9 @@ def spark_query(view: CreateView) -> str | None:
     return created.expression.sql("spark")
 
 
+_CLAUSES = (exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.SimilarTo, exp.Slice, exp.Comprehension)
+
+
 def _beyond_spark(view: CreateView) -> bool:
     """Whether a view has clauses or calls that Spark does not have: UNION BY NAME, WITH TIES, GROUPS, EXCLUDE, TUMBLE,
     HOP, SESSION, distinct values over a window, estimates that are exact here, and functions to which another dialect
@@ -47,7 +50,7 @@ def _beyond_spark(view: CreateView) -> bool:
     (parsed,), _ = parse(view.text, view.dialect)
     if any(window.this.find(exp.Distinct) is not None for window in parsed.tree.find_all(exp.Window)):
         return True
-    for node in parsed.tree.find_all(exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.Func):
+    for node in parsed.tree.find_all(*_CLAUSES, exp.Func):
         groups = str(node.args.get("kind") or "").upper() == "GROUPS"
         if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
             return True

@@ -65,6 +65,7 @@ class CreateView(Statement):
     dialect: str = "spark"
     parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # the values in its text
     on_close: bool = False  # whether a row is there once it cannot change any more
+    comment: str | None = None
 
     @property
     def given(self) -> dict[str, Literal]:
@@ -210,6 +211,8 @@ class AddColumn(TableAction):
     comment: str | None = None
     constraints: tuple[TableConstraint, ...] = ()
     if_not_exists: bool = False
+    first: bool = False
+    after: str | None = None  # the column that it follows; else it is the last
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,7 @@ class SetType(TableAction):
 
     name: str
     type: Type
+    using: Expression | None = None  # the values, over rows as they were
 
 
 @dataclass(frozen=True)

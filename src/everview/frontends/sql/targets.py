@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -126,12 +127,31 @@ def _pairs(part: exp.Expr, site: Site) -> list[tuple[exp.Expr, exp.Expr]]:
     left, right = part.this, part.expression
     if isinstance(left, exp.Column):
         return [(left, right)]
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Subquery):
+        return _of_one_row(left, right, site)
+    if isinstance(right, exp.Anonymous) and right.name.upper() == "ROW":
+        right = exp.Tuple(expressions=right.expressions)
     if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
         raise site.context.unsupported(f"SET {part.sql('spark')[:40]}", part, hint)
     if len(left.expressions) != len(right.expressions):
         counts = f"{len(left.expressions)} columns and {len(right.expressions)} values"
         raise site.context.error(f"SET of {counts}", part, "give as many values as columns")
     return list(zip(left.expressions, right.expressions, strict=True))
+
+
+def _of_one_row(left: exp.Tuple, right: exp.Subquery, site: Site) -> list[tuple[exp.Expr, exp.Expr]]:
+    """``(a, b) = (SELECT c, d …)``: the fields of one row, read as a struct; all are NULL where there is none."""
+    columns = [f"_{place}" for place in range(len(left.expressions))]
+    query: Any = right.unnest()
+    if not query.is_star and len(query.selects) != len(columns):
+        counts = f"{len(columns)} columns and {len(query.selects)} values"
+        raise site.context.error(f"SET of {counts}", right, "select as many as there are columns")
+    alias = exp.TableAlias(this=exp.to_identifier("_row"), columns=[exp.to_identifier(column) for column in columns])
+    fields = [exp.alias_(exp.column(column, "_row"), column) for column in columns]
+    row = exp.select(exp.Anonymous(this="struct", expressions=fields))
+    row = exp.Subquery(this=row.from_(exp.Subquery(this=query.copy(), alias=alias)))
+    parts = [exp.Dot(this=row.copy(), expression=exp.to_identifier(column)) for column in columns]
+    return list(zip(left.expressions, parts, strict=True))
 
 
 # -- generated columns

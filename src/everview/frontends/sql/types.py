@@ -88,6 +88,7 @@ _NEAR: Final = {
     D.JSON: "write VARIANT, or STRING with get_json_object",
     D.JSONB: "write VARIANT, or STRING with get_json_object",
     D.MONEY: "write DECIMAL(19, 4)",
+    **dict.fromkeys((D.SERIAL, D.BIGSERIAL, D.SMALLSERIAL), "write BIGINT, and give the numbers: none are made here"),
 }  # types of other databases, and what holds their values here
 _KNOWN: Final = (
     "numbers, DECIMAL(p, s), STRING, BINARY, BOOLEAN, DATE, TIME, TIMESTAMP, TIMESTAMP_NTZ, INTERVAL, ARRAY, "
@@ -124,6 +125,40 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
     return simple
 
 
+def is_interval_of_any_units(node: exp.Expr) -> bool:
+    """Whether a type is INTERVAL alone, as the type of a cast, where its text says the units."""
+    kind = node.this
+    bare = isinstance(kind, exp.Interval) and kind.args.get("unit") is None
+    return isinstance(node, exp.DataType) and (bare or kind == D.INTERVAL) and isinstance(node.parent, exp.Cast)
+
+
+def interval_in_text(text: str, node: exp.Expr, context: QueryContext) -> Literal:
+    """An interval as a text says it: ``1 day``, ``INTERVAL '1' DAY``, ``1 mon``, ``1 day 02:03:04``."""
+    said = text.strip().lower()
+    if said.startswith("interval "):
+        said = said.removeprefix("interval ").replace("'", "").strip()
+    turned = said.endswith(" ago")
+    said = said.removesuffix(" ago").strip()
+    clock = _CLOCK.search(said)
+    parts = [] if clock is None else [_of_clock(clock)]
+    rest = said if clock is None else said[: clock.start()].strip()
+    if rest or clock is None:
+        parts.append(_written(rest, None, node, context))
+    total = _total(parts, node, context)
+    return Literal(-total.value, total.type) if turned else total
+
+
+_CLOCK: Final = re.compile(r"(?:^|(?<=\s))([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,9})?))?$")
+
+
+def _of_clock(written: re.Match[str]) -> Literal:
+    """``02:03:04.5``: hours, minutes and seconds."""
+    sign, hours, minutes, seconds = written.groups()
+    total = int(hours) * MICROS["hour"] + int(minutes) * MICROS["minute"]
+    total += int(decimal.Decimal(seconds or 0) * MICROS["second"])
+    return Literal(-total if sign == "-" else total, DAY_TIME)
+
+
 def interval_of(node: exp.DataType, context: QueryContext) -> tuple[str, Type]:
     """The units of a type of intervals, as ``DAY TO SECOND``, and the type that holds them."""
     unit = node.this.args.get("unit") if isinstance(node.this, exp.Interval) else None
@@ -147,6 +182,13 @@ def digits_of_time(node: exp.DataType) -> int | None:
         return None
     digits = int(node.expressions[0].name)
     return digits if digits < 6 else None
+
+
+def longest_text(node: exp.Expr, context: QueryContext) -> int | None:
+    """How many letters a column of VARCHAR(n) or CHAR(n) holds; None for any number, as always in DuckDB."""
+    if context.dialect == "duckdb" or node.this not in _LENGTHS or TYPES[node.this] != STRING:
+        return None
+    return int(node.expressions[0].name) if node.expressions and node.expressions[0].name.isdigit() else None
 
 
 def constant(node: exp.Literal, context: QueryContext) -> Expression:
@@ -219,6 +261,8 @@ def duration(node: exp.Interval, context: QueryContext) -> Literal | None:
         return None if positive is None else Literal(-positive.value, positive.type)
     if isinstance(unit, exp.IntervalSpan):
         return _spanned(amount.name, unit, context)
+    if isinstance(amount, exp.Literal) and unit is None and context.dialect != "spark":
+        return interval_in_text(amount.name, node, context)
     if isinstance(amount, exp.Literal):
         return _written(amount.name, None if unit is None else unit.name, node, context)
     return None

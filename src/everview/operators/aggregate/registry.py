@@ -270,6 +270,7 @@ _BY = (
 _GROUPING = "which keys a row of `ROLLUP`, `CUBE` or `GROUPING SETS` leaves out"
 
 _TRIED = "as without `try_`; NULL beyond the range of the type"
+_MOMENTS = "of all values; in DuckDB's dialect what a sample lets expect, NULL of fewer than three or four"
 _READ_WHOLE = "a group that changes is read as a whole"
 
 
@@ -320,8 +321,19 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
             "regr_sxy": "y, x", "regr_syy": "y, x", "regr_slope": "y, x", "regr_intercept": "y, x", "regr_r2": "y, x",
         }.items()
     ),
-    AggregateFunction("skewness", "", "derived", "numbers", sql="skewness", says=_READ_WHOLE),
-    AggregateFunction("kurtosis", "", "derived", "numbers", sql="kurtosis", says=_READ_WHOLE),
+    *(
+        AggregateFunction(name, "", "derived", "numbers", sql=name, says=f"{_MOMENTS}; {_READ_WHOLE}")
+        for name in ("skewness", "kurtosis")
+    ),
+    AggregateFunction("kurtosis_pop", "", "derived", "numbers", sql="kurtosis_pop", says=f"of all; {_READ_WHOLE}"),
+    AggregateFunction(
+        "product", "", "derived", "numbers", sql="product",
+        says=f"a `DOUBLE`, multiplied from the least value to the greatest; {_READ_WHOLE}",
+    ),
+    AggregateFunction(
+        "histogram", "", "derived", sql="histogram",
+        says=f"a map from each value to how often it is there, NULL of no values; {_READ_WHOLE}",
+    ),
     AggregateFunction("schema_of_variant_agg", "", "derived", sql="schema_of_variant_agg", says=_READ_WHOLE),
     AggregateFunction(
         "histogram_numeric", "", "derived", "numbers", sql="histogram_numeric",

@@ -117,7 +117,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "statistics",
-        "skewness_of kurtosis_of histogram_of",
+        "skewness_of kurtosis_of histogram_of product_of counts_of",
     ),
     LaterFamily(
         "parts",
@@ -127,6 +127,11 @@ LATER: Final = (
     LaterFamily(
         "likeness",
         "levenshtein soundex luhn_check jaro_winkler_similarity",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "foreign",
+        "upper_letters lower_letters capitalized float_text escaped_bytes gcd lcm",
         of_columns=True,
     ),
     LaterFamily(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
 
-from everview.scalars.functions.kernel import Kernel, Kind, Value, each, from_numbers, nulls, numbers
+from everview.scalars.functions.kernel import Kernel, Kind, Value, each, each_row, from_numbers, nulls, numbers
 from everview.scalars.functions.lists import KERNELS as OF_LISTS
 from everview.scalars.functions.lists import Lists
 
@@ -64,8 +66,31 @@ def _binned(values: list[Any], bins: int) -> list[dict[str, float]] | None:
     return [{"x": middle, "y": size} for middle, size in zip(middles, sizes, strict=True)]
 
 
+def _product(out: Kind, array: Value) -> Any:
+    return each_row(out, lambda values: _multiplied(values or ()), array)
+
+
+def _multiplied(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.prod(known) if known else None
+
+
+def _counts(out: Kind, array: Value) -> Any:
+    return each_row(out, lambda values: _counted(values or ()), array)
+
+
+def _counted(values: Sequence[Any]) -> list[tuple[Any, int]] | None:
+    """How often each value is there; equal values are beside each other."""
+    known = (value for value in values if value is not None)
+    groups = groupby(known, key=lambda value: value if value == value else "NaN")
+    counted = [[*same] for _, same in groups]
+    return [(same[0], len(same)) for same in counted] or None
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "skewness_of": _standardized(3),
     "kurtosis_of": _standardized(4),
     "histogram_of": _histogram,
+    "product_of": _product,
+    "counts_of": _counts,
 }

@@ -16,7 +16,7 @@ from everview.scalars.signatures.conditions import COMPARISONS, CONDITIONS
 from everview.scalars.signatures.maps import MAPS
 from everview.scalars.signatures.moments import MOMENTS
 from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
-from everview.scalars.signatures.printing import PRINTED
+from everview.scalars.signatures.printing import FOREIGN, PRINTED
 from everview.scalars.signatures.reading import JSON
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
 from everview.scalars.signatures.texts import BYTES, TEXTS
@@ -28,7 +28,7 @@ KINDS: Final[dict[str, Signatures]] = {
     "operators": family(ARITHMETIC, COMPARISONS),
     "conditions": CONDITIONS,
     "numbers": NUMBERS,
-    "text": family(TEXTS, PRINTED, JSON),
+    "text": family(TEXTS, PRINTED, JSON, FOREIGN),
     "bytes and hashes": family(BYTES, BITMAPS),
     "dates and timestamps": family(MOMENTS, TIMES),
     "arrays and structs": COLLECTIONS,
@@ -43,8 +43,18 @@ INTERNAL: Final = frozenset(
     {
         *("term_quoted", "term_part", "term_checked", "json_part", "json_member", "get_field", "is_one_row"),
         *("map_value", "map_size", "map_sorted", "bitmap_of", "bitmap_or_of", "bitmap_and_of"),
-        *("skewness_of", "kurtosis_of", "histogram_of", "timestamp_in_zone", "turns_in_zone", "yearofweek"),
+        *(
+            "skewness_of",
+            "kurtosis_of",
+            "histogram_of",
+            "product_of",
+            "counts_of",
+            "timestamp_in_zone",
+            "turns_in_zone",
+            "yearofweek",
+        ),
         "month_turns_in_zone",
+        *FOREIGN,
         *("interval_years", "interval_months", "interval_days", "interval_hours", "interval_minutes"),
         *("interval_seconds", "variant_json", "variant_at", "variant_entries", "schema_of_variants"),
     }

@@ -9,7 +9,7 @@ from everview.scalars import coercion
 from everview.scalars.coercion import coerced, implicit, is_integer, mismatch
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY, INTERVALS, MICROS, VOID, YEAR_MONTH
-from everview.scalars.signatures.maps import element_of_map
+from everview.scalars.signatures.maps import element_of_map, map_type
 from everview.scalars.signatures.rules import (
     Arguments,
     Rule,
@@ -29,6 +29,7 @@ from everview.types import (
     INTEGER,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Array,
     Field,
     MapType,
@@ -179,7 +180,7 @@ def _sequence(name: str, arguments: Arguments) -> Typed:
     """Numbers with a step, or moments with an interval; without a step, by one or by one day towards the end."""
     start, stop, *step = arguments
     met = coercion.common(start.type, stop.type)
-    if met is None or not (is_integer(met) or met in (DATE, TIMESTAMP)):
+    if met is None or not (is_integer(met) or met in (DATE, TIMESTAMP, TIMESTAMP_NTZ)):
         raise mismatch(name, (start.type, stop.type), "it takes integers, dates or timestamps")
     if is_integer(met):
         bounds = widest(name, arguments)
@@ -203,6 +204,17 @@ def _index(name: str, arguments: Arguments) -> Typed:
     return Typed((array, implicit(index, INTEGER, name)), _element(name, array), True)
 
 
+def _counts(name: str, arguments: Arguments) -> Typed:
+    (values,) = arguments
+    if not isinstance(values.type, Array):
+        raise mismatch(name, (values.type,), "it takes an array")
+    return Typed(
+        (Call("sort_array", (values,), values.type, values.nullable),),
+        map_type(name, values.type.element, BIGINT),
+        True,
+    )
+
+
 def _histogram(name: str, arguments: Arguments) -> Typed:
     values, bins = implicit(arguments[0], Array(DOUBLE), name), coerced(arguments[1], INTEGER)
     if not isinstance(bins, Literal) or bins.value is None or bins.value < 2:
@@ -213,6 +225,8 @@ def _histogram(name: str, arguments: Arguments) -> Typed:
 COLLECTIONS: Final[Signatures] = family(
     # of aggregates that read all values of a group
     signed("skewness_of kurtosis_of", 1, 1, takes(Array(DOUBLE), gives=DOUBLE, nullable=True), note="last digit"),
+    signed("product_of", 1, 1, takes(Array(DOUBLE), gives=DOUBLE, nullable=True), note="last digit"),
+    signed("counts_of", 1, 1, _counts),
     signed("histogram_of", 2, 2, _histogram),
     signed("array_append array_prepend", 2, 2, _with_element(1), "array, element"),
     signed(

@@ -17,10 +17,13 @@ from everview.scalars.coercion import (
 )
 from everview.scalars.expressions import Call, Cast, Expression, Literal
 from everview.scalars.kinds import VOID
-from everview.scalars.signatures.rules import Arguments, Signatures, Typed, family, operand, signed
+from everview.scalars.signatures.rules import Arguments, Signatures, Typed, family, operand, signed, takes
 from everview.types import (
+    BIGINT,
     BINARY,
     DATE,
+    DOUBLE,
+    FLOAT,
     INTERVALS,
     STRING,
     TIME,
@@ -107,4 +110,23 @@ PRINTED: Final[Signatures] = family(
         *("`%s`, `%d`, `%x`, `%o`, `%c`, `%b`, `%f`, `%e`, `%g`, `%n`, `%%` as in Java", "d"),
         format_string="printf",
     ),
+)
+
+
+# -- what casts and functions of other dialects are computed by; no query calls them by name
+
+
+def _float_text(name: str, arguments: Arguments) -> Typed:
+    value = arguments[0] if arguments[0].type == FLOAT else implicit(arguments[0], DOUBLE, name)
+    if not isinstance(arguments[1], Literal) or arguments[1].value not in ("duckdb", "postgres"):
+        raise mismatch(name, (arguments[1].type,), "its dialect is duckdb or postgres")
+    return Typed((value, arguments[1]), STRING)
+
+
+FOREIGN: Final[Signatures] = family(
+    signed("upper_letters lower_letters", 2, 2, takes(STRING, gives=STRING)),
+    signed("capitalized", 1, 1, takes(STRING, gives=STRING)),
+    signed("float_text", 2, 2, _float_text),
+    signed("escaped_bytes", 2, 2, takes(STRING, gives=BINARY)),
+    signed("gcd lcm", 2, 2, takes(BIGINT, gives=BIGINT)),
 )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.errors import DefinitionError, PipelineError
+from everview.runtimes.spark import turned_views
+from everview.runtimes.spark.stored_change import MOST_BYTES
 from everview.spark import Pipeline, delivery
 from everview.traces.store import Store
 
@@ -218,10 +220,16 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+LARGE_TOO = ("before the turn is delivered", "before that is noted")
+
+
+@pytest.mark.parametrize(
+    ("step", "most"), [*((step, MOST_BYTES) for step in STEPS), *((step, -1) for step in LARGE_TOO)]
+)
 def test_a_crash_at_every_step_of_a_turn(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, most: int
 ) -> None:
+    monkeypatch.setattr(turned_views, "MOST_BYTES", most)
     feed(tmp_path / "in", 0)
     p = built(spark, tmp_path, SUMS)
     with monkeypatch.context() as patched:

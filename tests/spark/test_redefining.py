@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.errors import DefinitionError, PipelineError
+from everview.errors import DefinitionError, PipelineError, UnknownName
 from everview.runtimes.spark import turned_views
 from everview.runtimes.spark.stored_change import MOST_BYTES
 from everview.spark import Pipeline, delivery
@@ -131,6 +131,69 @@ def test_a_pipeline_at_work_is_redefined_between_epochs(spark: SparkSession, tmp
         p.sql("CREATE MATERIALIZED VIEW named AS SELECT u.name, t.v FROM t JOIN u ON t.g = u.g")
         assert not p.plan_change()
         assert held(p, "named") == shown
+
+
+def test_columns_of_a_source_change_at_work(spark: SparkSession, tmp_path: Path) -> None:
+    """One is added, one wider, one dropped; views in SQL are bound again, and sinks get what that changes."""
+
+    def t(p: Pipeline, rows: list[Any], schema: str, **how: Any) -> None:
+        p.source("t", spark.createDataFrame(rows, schema), key="id", changes="upsert", **how)
+
+    narrow, wide = "id BIGINT, g INT, v BIGINT", "id BIGINT, g BIGINT, v BIGINT, name STRING"
+    with Pipeline(spark, tmp_path / "state", place="driver", shards=2) as p:
+        t(p, [(1, 1, 5), (2, 1, 7), (3, 2, 1)], narrow)
+        p.sql("CREATE MATERIALIZED VIEW sums AS SELECT g + 0L AS g, sum(v) AS n FROM t GROUP BY g")
+        p.sql(LARGE)
+        p.sink("sums", path=tmp_path / "out")
+        p.refresh()
+        with pytest.raises(PipelineError, match="a source t already"):
+            t(p, [], wide)
+        t(p, [(1, 1, 6), (4, 2, 2)], narrow, replace=True)  # the same columns, and other rows
+        assert (p.epoch, p.plan_change().views) == (1, {"sums": "kept", "large": "kept"})
+        p.refresh()
+        t(p, [(3, 2**40, 9, "Ada")], wide, replace=True)  # one added, one wider
+        assert p.epoch == 3
+        assert sorted(tuple(row) for row in p.table("t").collect()) == [
+            (1, 1, 6, None), (2, 1, 7, None), (3, 2, 1, None), (4, 2, 2, None),
+        ]  # fmt: skip
+        p.refresh()
+        p.sql("CREATE MATERIALIZED VIEW named AS SELECT name, v FROM t WHERE name IS NOT NULL")
+        assert held(p, "named") == {("Ada", 9): 1}
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums") == {(1, 13): 1, (2, 2): 1, (2**40, 9): 1}
+        before = p.epoch
+        with pytest.raises(UnknownName, match='column "name" does not exist'):
+            t(p, [], wide.removesuffix(", name STRING"), replace=True)  # a view reads what would be dropped
+        with pytest.raises(DefinitionError, match='"g" is INTEGER, and the rows held have BIGINT'):
+            t(p, [], wide.replace("g BIGINT", "g INT"), replace=True)
+        p.query("t").where("v", ">", 1).materialize("chosen")
+        with pytest.raises(PipelineError, match="chosen reads it, and was not written in SQL"):
+            t(p, [], wide + ", more INT", replace=True)
+        p.drop("chosen")
+        p.drop("named")
+        t(p, [], "id BIGINT, g BIGINT, v BIGINT", replace=True)  # one dropped
+        assert p.epoch > before
+        assert p.verify()
+        p.refresh(t=spark.createDataFrame([(9, 3, 3)], "id BIGINT, g BIGINT, v BIGINT"))
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
+
+
+def test_columns_of_a_stream_change_between_stop_and_start(spark: SparkSession, tmp_path: Path) -> None:
+    feed(tmp_path / "in", 0)
+    with built(spark, tmp_path, SUMS) as p:
+        query = p.start(trigger={"processingTime": "100 milliseconds"})
+        query.processAllAvailable()
+        lines = spark.readStream.schema("id BIGINT, g BIGINT, v BIGINT, w INT").json(str(tmp_path / "in"))
+        with pytest.raises(PipelineError, match="stream t cannot be replaced while streams are followed"):
+            p.source("t", lines, key="id", changes="upsert", replace=True)
+        p.stop()
+        p.source("t", lines, key="id", changes="upsert", replace=True)
+        p.sql("CREATE MATERIALIZED VIEW more AS SELECT w, count(*) AS n FROM t GROUP BY w")
+        feed(tmp_path / "in", 1, w=4)
+        run(p)
+        assert held(p, "more") == {(None, 3): 1, (4, 4): 1}
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
 
 
 def test_a_stream_that_is_added_begins_at_its_start_and_the_others_go_on(spark: SparkSession, tmp_path: Path) -> None:

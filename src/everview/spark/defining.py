@@ -76,8 +76,9 @@ class PipelineDefining(PipelineParts):
 
         With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
-        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
-        set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; docs/how-to/kafka.md.
+        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON, CSV
+        or XML is set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; see
+        docs/how-to/kafka.md.
 
         With ``replace`` the source takes the place of the one of its name, perhaps with other columns, which the rows
         held are given; views in SQL that read it are bound again. See docs/how-to/change-a-pipeline.md.
@@ -98,6 +99,8 @@ class PipelineDefining(PipelineParts):
                 )
             bind = self._sources.bind if before is None else self._definitions.rebind
             made = bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            if order is not None:
+                self._epochs.traps.order(self._sources.by_name[name].spec)
             promise = lateness or promised(before)
             if promise is not None:
                 bind_watermark(self._sources, self.spark, name, promise)

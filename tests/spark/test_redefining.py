@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from everview.circuit import Circuit
 from everview.errors import DefinitionError, PipelineError, UnknownName
 from everview.runtimes.spark import turned_views
 from everview.runtimes.spark.stored_change import MOST_BYTES
@@ -176,6 +178,31 @@ def test_columns_of_a_source_change_at_work(spark: SparkSession, tmp_path: Path)
         assert p.verify()
         p.refresh(t=spark.createDataFrame([(9, 3, 3)], "id BIGINT, g BIGINT, v BIGINT"))
         assert taken(spark, tmp_path / "out") == held(p, "sums")
+
+
+def test_a_source_with_a_lateness_and_one_of_a_given_circuit_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    def clicks(*rows: tuple[int, int, Any]) -> Any:
+        times = [(k, datetime(2024, 1, 1, hour, tzinfo=UTC), w) for k, hour, w in rows]
+        return spark.createDataFrame(times, "k BIGINT, at TIMESTAMP, w STRING")
+
+    with Pipeline(spark, tmp_path / "timed", place="driver", shards=2) as p:
+        p.source("click", clicks((1, 1, None), (2, 5, None)).drop("w"), lateness=("at", "1 hour"))
+        p.sql("CREATE MATERIALIZED VIEW n AS SELECT date_trunc('HOUR', at) AS h, count(*) AS n FROM click GROUP BY h")
+        p.refresh()
+        p.source("click", clicks(), replace=True)
+        p.sql("CREATE MATERIALIZED VIEW v AS SELECT k, w FROM click")
+        p.refresh(click=clicks((3, 3, "late"), (4, 6, "new")))
+        assert held(p, "v") == {(1, None): 1, (2, None): 1, (4, "new"): 1}
+        assert p.quarantined().count() == 1
+        assert p.verify()
+    circuit = Circuit()
+    circuit.source("t", "id BIGINT NOT NULL, v BIGINT").sink("all")
+    with Pipeline(spark, tmp_path / "given", circuit=circuit, place="driver", shards=2) as p:
+        for number, replaced in enumerate((False, True)):
+            frame = spark.createDataFrame([(1, number), (2, number)], "id BIGINT, v BIGINT")
+            p.source("t", frame, key="id", changes="snapshot", replace=replaced)
+            p.refresh()
+            assert held(p, "all") == {(1, number): 1, (2, number): 1}
 
 
 def test_columns_of_a_stream_change_between_stop_and_start(spark: SparkSession, tmp_path: Path) -> None:

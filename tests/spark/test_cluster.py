@@ -7,6 +7,7 @@ the driver has. One cluster serves all tests here, which therefore run in a proc
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -14,10 +15,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from everview.errors import MissingRuntime
 from everview.spark import Pipeline
@@ -40,9 +43,14 @@ CREATE MATERIALIZED VIEW ranked AS
 CREATE MATERIALIZED VIEW ring AS
     SELECT a.src AS a, b.src AS b, c.src AS c FROM edge a, edge b, edge c
     WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src;
+CREATE MATERIALIZED VIEW reached AS
+    WITH RECURSIVE r(a, b) AS (SELECT src, dst FROM edge UNION SELECT r.a, e.dst FROM r JOIN edge e ON r.b = e.src)
+    SELECT a, b FROM r;
+CREATE MATERIALIZED VIEW highest AS SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 5;
+CREATE MATERIALIZED VIEW lately AS SELECT id FROM orders WHERE at > now() - INTERVAL 36500 DAY;
 """
 RULES = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
-KEPT = ("spent", "idle", "names", "ranked", "ring", "path")
+KEPT = ("spent", "idle", "names", "ranked", "ring", "path", "reached", "highest", "lately", "before", "pairs", "rooted")
 
 STREAMING = """
 import os, sys
@@ -72,11 +80,11 @@ def session(cluster: Standalone, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def tables(session: SparkSession, rows: int) -> dict[str, Any]:
     customers = [(k, f"name {k % 50}") for k in range(60)]
-    orders = [(k, k * 7 % 55, k % 13) for k in range(rows)]
+    orders = [(k, k * 7 % 55, k % 13, datetime(2024, 1, 1 + k % 9, tzinfo=UTC)) for k in range(rows)]
     edges = [(k, (k * 5 + 1) % 7) for k in range(7)] + [(0, 3), (3, 6), (6, 0)]
     return {
         "customer": session.createDataFrame(customers, "id BIGINT, name STRING"),
-        "orders": session.createDataFrame(orders, "id BIGINT, customer BIGINT, amount BIGINT"),
+        "orders": session.createDataFrame(orders, "id BIGINT, customer BIGINT, amount BIGINT, at TIMESTAMP"),
         "edge": session.createDataFrame(edges, "src BIGINT, dst BIGINT"),
     }
 
@@ -84,10 +92,14 @@ def tables(session: SparkSession, rows: int) -> dict[str, Any]:
 def pipeline(session: SparkSession, path: Path, frames: dict[str, Any], place: Any) -> Pipeline:
     p = Pipeline(session, path, place=place, shards=4)
     p.source("customer", frames["customer"], key="id", changes="snapshot")
-    p.source("orders", frames["orders"], key="id", changes="snapshot")
-    p.source("edge", frames["edge"])
+    orders = p.source("orders", frames["orders"], key="id", changes="snapshot")
+    edge = p.source("edge", frames["edge"])
     p.sql(VIEWS)
     p.datalog(RULES)
+    orders.asof_join(edge.index("src", "dst"), on=[], at=("amount", "src"), select=["id", "dst"]).sink("before")
+    p.edn("[:find ?a ?c :where [?a :edge ?b] [?b :edge ?c]]", "pairs")
+    root = F.udf(math.isqrt, "bigint")  # executors have no module of tests
+    p.define("rooted", p.frame("orders").select("id", root("amount").alias("root")))
     return p
 
 
@@ -106,15 +118,22 @@ def test_every_kind_of_view_in_every_place(session: SparkSession, tmp_path: Path
 
 
 def test_an_executor_that_is_killed_in_the_middle(session: SparkSession, cluster: Standalone, tmp_path: Path) -> None:
-    def pause_and_kill() -> None:
-        time.sleep(0.5)
+    status, hit = session.sparkContext.statusTracker(), list[int]()
+
+    def kill_at_work() -> None:
+        """Kill an executor when both are at work: each has one core."""
+        end = time.monotonic() + 60
+        while not hit and time.monotonic() < end:
+            stages = {stage: status.getStageInfo(stage) for stage in status.getActiveStageIds()}
+            hit.extend(stage for stage, info in stages.items() if info is not None and info.numActiveTasks >= 2)
         cluster.kill_executor()
 
     with pipeline(session, tmp_path / "state", tables(session, 300), "cluster") as p:
-        killer = threading.Thread(target=pause_and_kill)
+        killer = threading.Thread(target=kill_at_work)
         killer.start()
         p.refresh()
         killer.join()
+        assert sum(status.getStageInfo(stage).numFailedTasks for stage in hit) >= 1
         assert p.epoch == 1
         assert p.view("ranked").count() == 300
         verdict = p.verify()

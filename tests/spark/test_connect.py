@@ -21,6 +21,7 @@ import pytest
 from connect_server import connect_server
 from everview.errors import DataFrameError, PipelineError
 from everview.spark import Pipeline
+from everview.spark.paths import hidden_text, is_over_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,6 +102,21 @@ def test_what_is_refused_on_connect(remote: SparkSession, tmp_path: Path) -> Non
         p.define("v", p.frame("rate").select(F.sum("value")))
         with pytest.raises(PipelineError, match="on Spark Connect micro-batches run at the server"):
             p.start()
+
+
+def test_a_frame_that_hides_text_is_told_of(remote: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "0.json").write_text('{"id": 1}\n')
+    where, schema = str(tmp_path), "id BIGINT, v BIGINT"
+    reader = remote.read.schema(schema)
+    assert hidden_text(reader.json(where).filter("v > 1").union(remote.createDataFrame([(1, 2)], schema))) == "JSON"
+    assert hidden_text(remote.readStream.schema(schema).csv(where)) == "CSV"
+    assert hidden_text(reader.option("Mode", "failfast").json(where)) is None
+    assert hidden_text(remote.read.schema(f"{schema}, _corrupt_record STRING").json(where)) is None
+    assert hidden_text(remote.read.json(where)) == "JSON"
+    assert hidden_text(remote.read.schema(schema).parquet(where)) is None
+    assert hidden_text(remote.range(3).toDF("id")) is None
+    assert is_over_files(remote.read.schema(schema).parquet(where))
+    assert not is_over_files(remote.range(3).toDF("id"))
 
 
 def test_files_are_followed(remote: SparkSession, tmp_path: Path) -> None:

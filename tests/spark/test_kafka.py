@@ -28,6 +28,7 @@ def record_of(**fields: Any) -> str:
     return json.dumps({"type": "record", "name": "account", "fields": told})
 
 
+KEY = record_of(id=LONG, owner=TEXT)
 SCHEMA, OLDER = record_of(id=LONG, owner=TEXT, amount=LONG), record_of(id=LONG, amount=LONG)
 Record = tuple[bytes | None, bytes | None]  # a key and a value
 
@@ -47,7 +48,7 @@ def send(kafka: str, topic: str, *records: Record) -> None:
 
 
 def pipeline(spark: SparkSession, state: Path, kafka: str, topic: str, **said: Any) -> Pipeline:
-    p = Pipeline(spark, state / "state", place="driver", shards=2)
+    p = Pipeline(spark, state / "state", place="driver", shards=2, bad_rows=said.pop("bad_rows", None))
     options = {"kafka.bootstrap.servers": kafka, "subscribe": topic, **said.pop("options", {})}
     p.source("account", format="kafka", options=options, **said)
     p.sql(VIEW)
@@ -143,6 +144,25 @@ def test_avro_plain_and_by_the_schemas_of_a_registry(
     with pipeline(spark, tmp_path / "b", kafka, framed, key="id", changes="upsert", options=options) as p:
         assert held(p) == {"Ada": 1, None: 30}
         assert p.quarantined().count() == 1  # its schema is not known
+
+
+def test_keys_in_avro(spark: SparkSession, kafka: str, topic: str, tmp_path: Path) -> None:
+    """A tombstone deletes the row of its key, of two columns; one with a key that is not Avro is set aside."""
+
+    def key(id_: int, owner: str) -> bytes:
+        return avro(spark, KEY, id=id_, owner=owner)
+
+    rows = (1, "Ada", 5), (1, "Bob", 7), (2, "", 1)
+    values = [json.dumps(dict(zip(("id", "owner", "amount"), row, strict=True))).encode() for row in rows]
+    send(kafka, topic, *((key(*row[:2]), value) for row, value in zip(rows, values, strict=True)))
+    options = {"key.format": "avro", "key.schema": KEY}
+    said: dict[str, Any] = {"schema": COLUMNS, "key": ["id", "owner"], "changes": "upsert", "options": options}
+    with pipeline(spark, tmp_path, kafka, topic, bad_rows="quarantine", **said) as p:
+        assert held(p) == {"Ada": 5, "Bob": 7, "": 1}
+        send(kafka, topic, (key(1, "Bob"), None), (key(2, ""), None), (b"\x01", None))
+        assert held(p) == {"Ada": 5}
+        assert p.quarantined().count() == 1
+        assert p.verify()
 
 
 def avro(spark: SparkSession, schema: str, **row: Any) -> bytes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.errors import BadRows, SourceError
-from everview.spark import Pipeline
+from everview.spark import Pipeline, traps
 from everview.spark.paths import PathFrame, hidden_text
 
 if TYPE_CHECKING:
@@ -47,6 +47,26 @@ def test_files_are_followed_and_what_is_not_json_is_set_aside(spark: SparkSessio
         put(tmp_path / "in", "2.json", "{", {"v": 3})  # a row without its key is no text that cannot be read
         with pytest.raises(Exception, match=r'1 bad row, the first one .*NULL in key column "id"'):
             p.refresh()
+        assert p.verify()
+
+
+def test_what_is_not_xml_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    rows = (
+        "<row><id>1</id><v>2</v></row>",
+        "<row><id>2</id><v>two</v></row>",
+        "<row><id>3</id>",
+        "<row><id>4</id></row>",
+    )
+    with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:
+        put(tmp_path / "in", "0.xml", "<rows>", *rows[:2], "</rows>")
+        options = {"rowTag": "row"}
+        p.source("t", path=tmp_path / "in", format="xml", schema="id BIGINT, v BIGINT", options=options).sink("all")
+        p.refresh()
+        put(tmp_path / "in", "1.xml", "<rows>", rows[3], rows[2])
+        p.refresh()
+        assert held(p) == [(1, 2), (4, None)]
+        raw = [row.raw for row in p.quarantined().collect()]  # Spark gives the file in which the row is
+        assert sorted(rows[1] in text for text in raw) == [False, True]
         assert p.verify()
 
 
@@ -86,11 +106,43 @@ def test_a_frame_that_hides_text_is_told_of(
         p.source("t", spark.read.schema(schema).json(where).filter("v > 1"))
     assert "source t: text that is not JSON comes as rows of NULLs" in caplog.text
     assert hidden_text(spark.readStream.schema(schema).csv(where)) == "CSV"
+    assert hidden_text(spark.read.schema(schema).xml(where, rowTag="row")) == "XML"
     assert hidden_text(spark.read.schema(schema).option("Mode", "failfast").json(where)) is None
     assert hidden_text(spark.read.schema(f"{schema}, _corrupt_record STRING").json(where)) is None
     assert hidden_text(spark.read.schema(schema).parquet(where)) is None
     assert hidden_text(spark.range(3).toDF("id")) is None
     assert hidden_text(PathFrame(where, "json", schema).read(spark)) is None
+
+
+def test_what_goes_unnoticed_is_told_once(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch frame whose new files are not read, an order that rows do not keep, deletes that are forgotten."""
+    monkeypatch.setattr(traps, "MANY_DELETES", 2)
+    put(tmp_path / "in", "0.json", {"id": 1, "v": 2})
+    files = spark.read.schema("id BIGINT, v BIGINT").option("mode", "FAILFAST").json(str(tmp_path / "in"))
+    events = "op STRING, id BIGINT, at BIGINT, s STRUCT<lsn: BIGINT>"
+    first = spark.createDataFrame([("c", n, 1, (n,)) for n in range(9)], events)
+    with caplog.at_level(logging.WARNING, "everview.spark"), Pipeline(spark, tmp_path / "state", shards=2) as p:
+        p.source("t", files).sink("all")
+        p.source("here", spark.range(3).toDF("id")).sink("same")
+        p.source("kept", first, key="id", changes="cdc", order="at", schema="id BIGINT, at BIGINT").sink("of_kept")
+        assert not caplog.text
+        row = f"STRUCT<{COLUMNS.replace(' NOT NULL', '')}>"
+        envelope = spark.createDataFrame([], f"op STRING, before {row}, after {row}, source STRUCT<lsn: BIGINT>")
+        p.source("logged", envelope, key="id", changes="cdc", order="source.lsn").sink("of_logged")
+        assert 'source logged: its rows do not keep "source.lsn"' in caplog.text
+        p.refresh()
+        assert "not read again" not in caplog.text
+        put(tmp_path / "in", "1.json", {"id": 2, "v": 3})
+        for _ in range(2):
+            p.refresh()
+        assert held(p) == [(1, 2)]
+        for n in range(2):
+            p.refresh(kept=spark.createDataFrame([("d", k, 2, (n,)) for k in range(n * 4, n * 4 + 4)], events))
+    assert caplog.text.count("source t: its batch frame was read, and is not read again") == 1
+    assert "source here" not in caplog.text
+    assert caplog.text.count("source kept: a shard remembers 2 deletes or more; of more than 1048576") == 1
 
 
 @pytest.mark.parametrize(

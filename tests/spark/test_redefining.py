@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from everview.errors import DefinitionError, PipelineError
+from everview.circuit import Circuit
+from everview.errors import DefinitionError, PipelineError, UnknownName
+from everview.runtimes.spark import turned_views
+from everview.runtimes.spark.stored_change import MOST_BYTES
 from everview.spark import Pipeline, delivery
 from everview.traces.store import Store
 
@@ -131,6 +135,94 @@ def test_a_pipeline_at_work_is_redefined_between_epochs(spark: SparkSession, tmp
         assert held(p, "named") == shown
 
 
+def test_columns_of_a_source_change_at_work(spark: SparkSession, tmp_path: Path) -> None:
+    """One is added, one wider, one dropped; views in SQL are bound again, and sinks get what that changes."""
+
+    def t(p: Pipeline, rows: list[Any], schema: str, **how: Any) -> None:
+        p.source("t", spark.createDataFrame(rows, schema), key="id", changes="upsert", **how)
+
+    narrow, wide = "id BIGINT, g INT, v BIGINT", "id BIGINT, g BIGINT, v BIGINT, name STRING"
+    with Pipeline(spark, tmp_path / "state", place="driver", shards=2) as p:
+        t(p, [(1, 1, 5), (2, 1, 7), (3, 2, 1)], narrow)
+        p.sql("CREATE MATERIALIZED VIEW sums AS SELECT g + 0L AS g, sum(v) AS n FROM t GROUP BY g")
+        p.sql(LARGE)
+        p.sink("sums", path=tmp_path / "out")
+        p.refresh()
+        with pytest.raises(PipelineError, match="a source t already"):
+            t(p, [], wide)
+        t(p, [(1, 1, 6), (4, 2, 2)], narrow, replace=True)  # the same columns, and other rows
+        assert (p.epoch, p.plan_change().views) == (1, {"sums": "kept", "large": "kept"})
+        p.refresh()
+        t(p, [(3, 2**40, 9, "Ada")], wide, replace=True)  # one added, one wider
+        assert p.epoch == 3
+        assert sorted(tuple(row) for row in p.table("t").collect()) == [
+            (1, 1, 6, None), (2, 1, 7, None), (3, 2, 1, None), (4, 2, 2, None),
+        ]  # fmt: skip
+        p.refresh()
+        p.sql("CREATE MATERIALIZED VIEW named AS SELECT name, v FROM t WHERE name IS NOT NULL")
+        assert held(p, "named") == {("Ada", 9): 1}
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums") == {(1, 13): 1, (2, 2): 1, (2**40, 9): 1}
+        before = p.epoch
+        with pytest.raises(UnknownName, match='column "name" does not exist'):
+            t(p, [], wide.removesuffix(", name STRING"), replace=True)  # a view reads what would be dropped
+        with pytest.raises(DefinitionError, match='"g" is INTEGER, and the rows held have BIGINT'):
+            t(p, [], wide.replace("g BIGINT", "g INT"), replace=True)
+        p.query("t").where("v", ">", 1).materialize("chosen")
+        with pytest.raises(PipelineError, match="chosen reads it, and was not written in SQL"):
+            t(p, [], wide + ", more INT", replace=True)
+        p.drop("chosen")
+        p.drop("named")
+        t(p, [], "id BIGINT, g BIGINT, v BIGINT", replace=True)  # one dropped
+        assert p.epoch > before
+        assert p.verify()
+        p.refresh(t=spark.createDataFrame([(9, 3, 3)], "id BIGINT, g BIGINT, v BIGINT"))
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
+
+
+def test_a_source_with_a_lateness_and_one_of_a_given_circuit_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    def clicks(*rows: tuple[int, int, Any]) -> Any:
+        times = [(k, datetime(2024, 1, 1, hour, tzinfo=UTC), w) for k, hour, w in rows]
+        return spark.createDataFrame(times, "k BIGINT, at TIMESTAMP, w STRING")
+
+    with Pipeline(spark, tmp_path / "timed", place="driver", shards=2) as p:
+        p.source("click", clicks((1, 1, None), (2, 5, None)).drop("w"), lateness=("at", "1 hour"))
+        p.sql("CREATE MATERIALIZED VIEW n AS SELECT date_trunc('HOUR', at) AS h, count(*) AS n FROM click GROUP BY h")
+        p.refresh()
+        p.source("click", clicks(), replace=True)
+        p.sql("CREATE MATERIALIZED VIEW v AS SELECT k, w FROM click")
+        p.refresh(click=clicks((3, 3, "late"), (4, 6, "new")))
+        assert held(p, "v") == {(1, None): 1, (2, None): 1, (4, "new"): 1}
+        assert p.quarantined().count() == 1
+        assert p.verify()
+    circuit = Circuit()
+    circuit.source("t", "id BIGINT NOT NULL, v BIGINT").sink("all")
+    with Pipeline(spark, tmp_path / "given", circuit=circuit, place="driver", shards=2) as p:
+        for number, replaced in enumerate((False, True)):
+            frame = spark.createDataFrame([(1, number), (2, number)], "id BIGINT, v BIGINT")
+            p.source("t", frame, key="id", changes="snapshot", replace=replaced)
+            p.refresh()
+            assert held(p, "all") == {(1, number): 1, (2, number): 1}
+
+
+def test_columns_of_a_stream_change_between_stop_and_start(spark: SparkSession, tmp_path: Path) -> None:
+    feed(tmp_path / "in", 0)
+    with built(spark, tmp_path, SUMS) as p:
+        query = p.start(trigger={"processingTime": "100 milliseconds"})
+        query.processAllAvailable()
+        lines = spark.readStream.schema("id BIGINT, g BIGINT, v BIGINT, w INT").json(str(tmp_path / "in"))
+        with pytest.raises(PipelineError, match="stream t cannot be replaced while streams are followed"):
+            p.source("t", lines, key="id", changes="upsert", replace=True)
+        p.stop()
+        p.source("t", lines, key="id", changes="upsert", replace=True)
+        p.sql("CREATE MATERIALIZED VIEW more AS SELECT w, count(*) AS n FROM t GROUP BY w")
+        feed(tmp_path / "in", 1, w=4)
+        run(p)
+        assert held(p, "more") == {(None, 3): 1, (4, 4): 1}
+        assert p.verify()
+        assert taken(spark, tmp_path / "out") == held(p, "sums")
+
+
 def test_a_stream_that_is_added_begins_at_its_start_and_the_others_go_on(spark: SparkSession, tmp_path: Path) -> None:
     def more(p: Pipeline, name: str) -> None:
         p.source(name, spark.readStream.schema("g BIGINT, name STRING").json(str(tmp_path / name)))
@@ -218,10 +310,16 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+LARGE_TOO = ("before the turn is delivered", "before that is noted")
+
+
+@pytest.mark.parametrize(
+    ("step", "most"), [*((step, MOST_BYTES) for step in STEPS), *((step, -1) for step in LARGE_TOO)]
+)
 def test_a_crash_at_every_step_of_a_turn(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, most: int
 ) -> None:
+    monkeypatch.setattr(turned_views, "MOST_BYTES", most)
     feed(tmp_path / "in", 0)
     p = built(spark, tmp_path, SUMS)
     with monkeypatch.context() as patched:

@@ -527,6 +527,7 @@ def calls() -> dict[str, Call]:
         "circuit.function": _of("circuit", "function", abs, "columns", None),
         "circuit.sink": _of("circuit", "sink", "x", OTHER, keep=True, positive=False),
         "circuit.drop_sink": _of("circuit", "drop_sink", "out"),
+        "circuit.drop_source": _of("circuit", "drop_source", "a"),
         "circuit.connect": _of("circuit", "connect", 0, 0, OTHER),
         "circuit.delay": _of("circuit", "delay", OTHER),
         "circuit.enter": _of("circuit", "enter", OTHER),

@@ -122,6 +122,12 @@ class Circuit:
             raise unknown_name("sink", name, self._named["sink"])
         del self._known[self._nodes[self._named["sink"].pop(name)]]
 
+    def drop_source(self, name: str) -> None:
+        """Let a source's name go, for one with other columns; what reads the old one is left out by `part`, too."""
+        if name not in self._named["source"]:
+            raise unknown_name("source", name, self._named["source"])
+        del self._known[self._nodes[self._named["source"].pop(name)]]
+
     @inside
     def mark(self) -> CircuitMark:
         """What is built by now, for `back_to`."""

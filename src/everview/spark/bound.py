@@ -84,7 +84,7 @@ class BoundSources:
         """
         circuit = self._circuit
         if name in self.by_name:
-            raise PipelineError(f"there is a source {name} already", hint="sources have different names")
+            raise PipelineError(f"there is a source {name} already", hint="name it otherwise, or write replace=True")
         if self._given and name not in circuit.sources:
             raise unknown_name("source", name, circuit.sources)
         node = circuit.sources.get(name)

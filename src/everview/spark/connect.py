@@ -5,9 +5,9 @@ A Connect session's DataFrame is a message, a tree of relations; other rows take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from everview.frontends.catalyst import MARK
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _ALIAS = "subquery_alias"
+# Files that a frame reads: their format, the reader's options, and what has the names of columns in lower case.
+Read: TypeAlias = tuple[str, Mapping[str, str], Callable[[], Container[str]]]
 
 
 def standing_rows(spark: SparkSession, name: str, fields: st.StructType, refuse: Callable[[str], Any]) -> DataFrame:
@@ -51,6 +53,24 @@ def substituted_message(frame: Any, relation: Callable[[str], Any]) -> DataFrame
     return made
 
 
+def read_by_message(frame: Any) -> Iterator[Read]:
+    """The formats of a frame's files, the options of their readers, and a text that names their columns."""
+    for read in _reads(frame._plan.plan(frame.sparkSession.client)):
+        options = {str(name).lower(): str(value) for name, value in read.options.items()}
+        written = str(read.schema)
+        yield str(read.format), options, lambda written=written: (written or " ".join(frame.columns)).lower()
+
+
+def _reads(message: Any) -> Iterator[Any]:
+    """The sources of files that are read in a message."""
+    if message.DESCRIPTOR.name == "Read" and message.HasField("data_source"):
+        if message.data_source.paths or "path" in message.data_source.options:
+            yield message.data_source
+        return
+    for part in _parts(message):
+        yield from _reads(part)
+
+
 def _standing(message: Any) -> Iterator[tuple[Any, str]]:
     """The aliases in a message that stand for relations, with the relations' names."""
     if message.DESCRIPTOR.name == "Relation" and message.HasField(_ALIAS):
@@ -58,12 +78,16 @@ def _standing(message: Any) -> Iterator[tuple[Any, str]]:
         if alias.startswith(MARK):
             yield message.subquery_alias, alias.removeprefix(MARK)
             return
+    for part in _parts(message):
+        yield from _standing(part)
+
+
+def _parts(message: Any) -> Iterator[Any]:
+    """The messages that a message consists of."""
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
         if field.message_type.GetOptions().map_entry:
-            inner = value.values() if field.message_type.fields_by_name["value"].message_type is not None else ()
+            yield from value.values() if field.message_type.fields_by_name["value"].message_type is not None else ()
         else:
-            inner = value if not hasattr(value, "DESCRIPTOR") else (value,)
-        for part in inner:
-            yield from _standing(part)
+            yield from value if not hasattr(value, "DESCRIPTOR") else (value,)

@@ -21,7 +21,7 @@ from everview.spark.claims import require_apart
 from everview.spark.dataframes import standing_frame
 from everview.spark.failures import in_our_words
 from everview.spark.fluent import AtSparkPipeline
-from everview.spark.lateness import Lateness, bind_watermark
+from everview.spark.lateness import Lateness, bind_watermark, promised
 from everview.spark.parts import PipelineParts
 from everview.spark.paths import PathOptions, framed
 from everview.spark.recomputing import Otherwise
@@ -57,6 +57,7 @@ class PipelineDefining(PipelineParts):
         schema: Schema | str | None = None,
         keep: bool = True,
         lateness: Lateness | None = None,
+        replace: bool = False,
     ) -> Stream:
         """Take a source from a frame, from files or from a table, whose rows are changes of one of these styles.
 
@@ -75,8 +76,12 @@ class PipelineDefining(PipelineParts):
 
         With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
-        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON or CSV is
-        set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; docs/how-to/kafka.md.
+        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON, CSV
+        or XML is set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; see
+        docs/how-to/kafka.md.
+
+        With ``replace`` the source takes the place of the one of its name, perhaps with other columns, which the rows
+        held are given; views in SQL that read it are bound again. See docs/how-to/change-a-pipeline.md.
 
         A ``table`` of the catalog is followed as files are. With ``format="iceberg"`` and ``changes="cdc"``, a refresh
         reads what has changed since the snapshot that the state has read; docs/how-to/iceberg.md.
@@ -86,14 +91,19 @@ class PipelineDefining(PipelineParts):
         frame, files = framed(self.spark, name, frame, where, schema, style)
         style = style if files is None else files.style(style)
         with self._defining():
-            if frame.isStreaming and self._streaming.active:
+            before = self._sources.by_name.get(name) if replace else None
+            if self._streaming.active and (frame.isStreaming or (before is not None and before.streaming)):
                 raise PipelineError(
-                    f"stream {name} cannot be added while the others are followed",
-                    hint="stop() first, add it, and start() again: the others go on where they were",
+                    f"stream {name} cannot be {'added' if before is None else 'replaced'} while streams are followed",
+                    hint="stop() first, and start() again afterwards: streams go on where they were",
                 )
-            made = self._sources.bind(name, frame, schema=schema, keep=keep, files=files, **style)
-            if lateness is not None:
-                bind_watermark(self._sources, self.spark, name, lateness)
+            bind = self._sources.bind if before is None else self._definitions.rebind
+            made = bind(name, frame, schema=schema, keep=keep, files=files, **style)
+            if order is not None:
+                self._epochs.traps.order(self._sources.by_name[name].spec)
+            promise = lateness or promised(before)
+            if promise is not None:
+                bind_watermark(self._sources, self.spark, name, promise)
             return made
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:

@@ -8,18 +8,18 @@ In mode ``changes`` rows are added, with ``_weight`` and ``epoch``; in mode ``sn
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
 from everview.errors import SinkError
+from everview.runtimes.spark.stored_change import Change
 from everview.spark.epoch_folders import EPOCH
 from everview.spark.folders import local_path
 from everview.spark.frames import frame_of
-from everview.spark.keyed import DELETE, INSERT, OP, UPDATE, by_key
-from everview.zset.batch import Batch
+from everview.spark.keyed import DELETE, INSERT, OP, UPDATE, KeyedChange, changes_frame, keyed_change, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +33,7 @@ _seen: Final[set[str]] = set()  # the tables that are in order, as this process 
 
 
 def deliver_commit(
-    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents, state: str
+    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents, state: str
 ) -> None:
     """Commit an epoch to a table, unless the table has it."""
     if not len(changes):
@@ -44,13 +44,13 @@ def deliver_commit(
     if spec.mode == "upsert":
         confs = {"write.txnAppId": name, "write.txnVersion": str(epoch), "commitInfo.userMetadata": said}
         settings = {_SETTINGS + setting: value for setting, value in confs.items()}
-        _merge(spark, spec, by_key(spec.view, changes, spec.key), settings)
+        _merge(spark, spec, keyed_change(spark, spec.view, changes, spec.key), settings)
         return
     options = {"txnAppId": name, "txnVersion": str(epoch), "userMetadata": said}
     if spec.mode == "changes":
         from pyspark.sql import functions as f
 
-        frame = frame_of(spark, changes.to_arrow()).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
+        frame = changes_frame(spark, changes).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
         _write(frame, spec, "append", options)
         return
     rows = contents()
@@ -77,24 +77,24 @@ def apart(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
-def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mapping[str, str]) -> None:
+def _merge(spark: SparkSession, spec: SinkSpec, changes: KeyedChange, settings: Mapping[str, str]) -> None:
     """Merge rows into a table, which is made if need be: in a commit of its own, that is not the epoch's."""
-    frame, name = frame_of(spark, rows), f"everview_{uuid4().hex}"
+    frame, name = changes.frame(spark), f"everview_{uuid4().hex}"
     if not _exists(spark, spec):
         _write(frame.drop(OP).limit(0), spec, "ignore", {})
     frame.createGlobalTempView(name)  # which other sessions see
     try:
-        merge = f"MERGE INTO {_target(spec)} AS t USING global_temp.{name} AS s {_clauses(spec, rows)}"
+        merge = f"MERGE INTO {_target(spec)} AS t USING global_temp.{name} AS s {_clauses(spec, changes.schema.names)}"
         done = [row.asDict() for row in apart(spark, settings).sql(merge).collect()]
     finally:
         spark.catalog.dropGlobalTempView(name)
     if done and spec.begin == "snapshot":  # nothing was done if the table has the epoch
-        _require_expected(spec, rows, done[0])
+        _require_expected(spec, changes.counts, done[0])
 
 
-def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
+def _clauses(spec: SinkSpec, columns: Sequence[str]) -> str:
     """What to do with the row of a key."""
-    names = [quoted(name) for name in rows.column_names if name != OP]
+    names = [*map(quoted, columns)]
     same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in spec.key)
     values = ", ".join(f"s.{name}" for name in names)
     update = ", ".join(f"t.{name} = s.{name}" for name in names)
@@ -104,16 +104,15 @@ def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
     )
 
 
-def _require_expected(spec: SinkSpec, rows: pa.Table, done: Mapping[str, int]) -> None:
+def _require_expected(spec: SinkSpec, counts: Mapping[str, int], done: Mapping[str, int]) -> None:
     """Refuse a merge whose counts differ from the changes': the table did not hold the view's rows before.
 
     Only Delta's own counts tell, and they come with the commit. The error tells once; the epoch is not merged again.
     """
-    ops = rows.column(OP).to_pylist()
     for op, count in ((INSERT, "num_inserted_rows"), (UPDATE, "num_updated_rows"), (DELETE, "num_deleted_rows")):
-        if done[count] != ops.count(op):
+        if done[count] != counts[op]:
             raise SinkError(
-                f"the changes {op} {ops.count(op)} rows, and of {_target(spec)} it were {done[count]}: "
+                f"the changes {op} {counts[op]} rows, and of {_target(spec)} it were {done[count]}: "
                 f"the table was not what the view was: {spec}",
                 hint="another writer has changed the table, or the key does not identify a row; begin with a new table",
             )
@@ -158,8 +157,3 @@ def _url(spec: SinkSpec) -> str:
     assert spec.path is not None, "a table has a name or a path"
     local = local_path(spec.path)
     return spec.path if local is None else local.as_uri()
-
-
-def quoted(name: str) -> str:
-    """A name as SQL of Spark has it."""
-    return "`" + name.replace("`", "``") + "`"

@@ -15,12 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from everview.errors import MissingRuntime, SinkError
-from everview.spark.frames import frame_of
 from everview.spark.jvm import JavaSession, own_java
-from everview.spark.keyed import DELETE, OP
+from everview.spark.keyed import DELETE, OP, KeyedChange
 from everview.types import Decimal, Field, Schema
 
 if TYPE_CHECKING:
@@ -179,15 +176,15 @@ def address_for_spark(url: str) -> str:
 
 
 def deliver_by_driver(
-    spark: SparkSession, spec: SinkSpec, place: list[str], epoch: int, schema: Schema, rows: pa.Table, state: str
+    spark: SparkSession, spec: SinkSpec, place: list[str], epoch: int, changes: KeyedChange, state: str
 ) -> None:
     """Write an epoch to a table, unless the table has it; ``place`` is the table's name, after its schema if any."""
     assert spec.jdbc is not None, "the sink has an address"
-    delivery = DriverDelivery(spark, spec, place, state, schema)
+    delivery = DriverDelivery(spark, spec, place, state, changes.schema)
     with delivery.connected() as connection:
         if not delivery.prepare(connection, epoch):
             return
-    delivery.stage(frame_of(spark, rows))
+    delivery.stage(changes.frame(spark))
     with delivery.connected() as connection:
         delivery.take(connection, epoch)
         connection.commit()

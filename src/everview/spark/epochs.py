@@ -36,6 +36,7 @@ from everview.spark.redefining import PipelineDefinitions
 from everview.spark.shaping import LATE, UNREADABLE
 from everview.spark.spec import SourceSpec
 from everview.spark.state import PipelineState
+from everview.spark.traps import Traps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +69,7 @@ class PipelineEpochs:
         self._placement, self._bad_rows, self._keep_epochs = placement, bad_rows, keep_epochs
         self.progress = ProgressLog()
         self._notes = EpochNotes(state.path)
+        self.traps = Traps()
         self.observer: TickObserver | None = None  # told of every epoch, if there is one
 
     def batch(self, engine: Engine, specs: Sequence[SourceSpec], frame: DataFrame, query: str, number: int) -> None:
@@ -142,6 +144,8 @@ class PipelineEpochs:
     def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
         """Run one epoch of the batch frames that were not read yet and of the given ones."""
         frames, offsets = self._sources.due(engine.offsets, given, again=again)
+        if again:
+            self.traps.read_once(self._sources.by_name, engine.offsets, given)
         if frames:
             self._load(engine, frames, offsets, token)
         self.recompute(engine, None)
@@ -193,6 +197,7 @@ class PipelineEpochs:
         done = perf_counter()
         times = {"fetch": read - start, "tick": ticked.tick, "commit": ticked.commit, "sinks": done - sinks}
         self._note(engine, ticked, batch, rows, bad, times | {"total": done - start}, recomputed)
+        self.traps.deletes(engine)
         if engine.epoch % VACUUM_EVERY == 0:
             engine.upkeep.sweep(self._keep_epochs)
 

@@ -8,20 +8,20 @@ a merge that meets other rows than the view had fails, and commits nothing. In m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 import pyarrow as pa
 
 from everview.errors import SinkError
-from everview.spark.delta import apart, quoted
+from everview.runtimes.spark.stored_change import Change
+from everview.spark.delta import apart
 from everview.spark.epoch_folders import EPOCH
 from everview.spark.frames import frame_of
-from everview.spark.keyed import DELETE, INSERT, OP, UPDATE, by_key
+from everview.spark.keyed import DELETE, INSERT, OP, UPDATE, changes_frame, keyed_change, quoted
 from everview.spark.tables import ICEBERG, require_catalog
 from everview.types import DAY, DAY_TIME, TIME, VARIANT, YEAR_MONTH, Schema, Type, parts_of_type
-from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ _seen: Final[dict[str, int]] = {}  # the last epoch of tables, as this process k
 
 
 def deliver_to_iceberg(
-    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, contents: Contents, state: str
+    spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, contents: Contents, state: str
 ) -> None:
     """Commit an epoch to a table, unless the table has it."""
     if not len(changes):
@@ -62,20 +62,19 @@ def _commit(
     spark: SparkSession,
     spec: SinkSpec,
     epoch: int,
-    changes: Batch,
+    changes: Change,
     contents: Contents,
     summary: Mapping[str, str],
 ) -> None:
     from pyspark.sql import functions as f
 
     if spec.mode == "upsert":
-        rows = by_key(spec.view, changes, spec.key)
-        frame = frame_of(spark, rows)
+        frame = keyed_change(spark, spec.view, changes, spec.key).frame(spark)
         _make(spark, spec, frame.drop(OP), changes.schema)
-        _merge(spark, spec, frame, rows.column_names, summary)
+        _merge(spark, spec, frame, changes.schema.names, summary)
         return
     if spec.mode == "changes":
-        frame = frame_of(spark, changes.to_arrow()).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
+        frame = changes_frame(spark, changes).withColumn(EPOCH, f.lit(epoch).cast("bigint"))
         replaced = f.col(EPOCH) == epoch
     else:
         rows = contents()
@@ -140,7 +139,9 @@ def _inside(type_: Type) -> Iterator[Type]:
         yield from _inside(part)
 
 
-def _merge(spark: SparkSession, spec: SinkSpec, frame: DataFrame, names: list[str], summary: Mapping[str, str]) -> None:
+def _merge(
+    spark: SparkSession, spec: SinkSpec, frame: DataFrame, names: Sequence[str], summary: Mapping[str, str]
+) -> None:
     """Merge rows into a table, with what the snapshot's summary is to say."""
     view = f"everview_{uuid4().hex}"
     frame.createGlobalTempView(view)  # which other sessions see
@@ -160,9 +161,9 @@ def _merge(spark: SparkSession, spec: SinkSpec, frame: DataFrame, names: list[st
         spark.catalog.dropGlobalTempView(view)
 
 
-def _clauses(spec: SinkSpec, names: list[str]) -> str:
+def _clauses(spec: SinkSpec, names: Sequence[str]) -> str:
     """What to do with the row of a key; unless the sink may meet other rows, what does not fit fails."""
-    columns = [quoted(name) for name in names if name != OP]
+    columns = [*map(quoted, names)]
     same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in spec.key)
     first, *others = columns
     update, insert = f"s.{first}", f"s.{first}"

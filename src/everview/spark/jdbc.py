@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from everview.errors import MissingRuntime, SinkError
+from everview.runtimes.spark.stored_change import Change
 from everview.spark.drivers import DIALECTS, deliver_by_driver, dialect_of
-from everview.spark.keyed import DELETE, OP, by_key
-from everview.types import Decimal, Schema, Type
-from everview.zset.batch import Batch
+from everview.spark.keyed import DELETE, OP, KeyedChange, keyed_change
+from everview.types import Decimal, Type
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,22 +57,21 @@ def _is_postgres(url: str) -> bool:
     return url.removeprefix(PREFIX).startswith(("postgresql:", "postgres:"))
 
 
-def deliver_rows(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, state: str) -> None:
+def deliver_rows(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, state: str) -> None:
     """Write an epoch to a table, unless the table has it."""
     if not len(changes):
         return
-    rows = by_key(spec.view, changes, spec.key)
-    for name in spec.key:
-        if rows[name].null_count:
-            hint = "leave such rows out of the view, or write coalesce(…); a key of a table has no NULL"
-            raise SinkError(f'view "{spec.view}": {name}, of the key of its sink, is NULL in a row', hint=hint)
+    keyed = keyed_change(spark, spec.view, changes, spec.key)
+    for name in keyed.nulls:
+        hint = "leave such rows out of the view, or write coalesce(…); a key of a table has no NULL"
+        raise SinkError(f'view "{spec.view}": {name}, of the key of its sink, is NULL in a row', hint=hint)
     assert spec.jdbc is not None, "the sink has an address"
     if not _is_postgres(spec.jdbc):
-        deliver_by_driver(spark, spec, _place(spec), epoch, changes.schema, rows, state)
+        deliver_by_driver(spark, spec, _place(spec), epoch, keyed, state)
         return
     with _connected(spec) as connection, connection.transaction():
         if _is_new(connection, spec, epoch, state):
-            _write(connection, spec, changes.schema, rows)
+            _write(connection, spec, keyed)
 
 
 def _connected(spec: SinkSpec) -> psycopg.Connection[Any]:
@@ -113,8 +110,9 @@ def _is_new(connection: psycopg.Connection[Any], spec: SinkSpec, epoch: int, sta
     return known is None or known[0] < epoch
 
 
-def _write(connection: psycopg.Connection[Any], spec: SinkSpec, schema: Schema, rows: pa.Table) -> None:
+def _write(connection: psycopg.Connection[Any], spec: SinkSpec, changes: KeyedChange) -> None:
     """Put rows into the table by way of a temporary one, so that a few statements do for any number."""
+    schema = changes.schema
     target, names = _quoted(*_place(spec)), [_quoted(name) for name in schema.names]
     keys = [_quoted(name) for name in spec.key]
     columns = ", ".join(f"{_quoted(f.name)} {_type(f.type, f.name, spec)}" for f in schema)
@@ -122,10 +120,10 @@ def _write(connection: psycopg.Connection[Any], spec: SinkSpec, schema: Schema, 
     _run(connection, f"CREATE TABLE IF NOT EXISTS {target} ({made})")
     _run(connection, f"CREATE TEMPORARY TABLE everview_delivered ({OP} text, {columns}) ON COMMIT DROP")
     listed = f"{OP}, {', '.join(names)}"
-    values = zip(rows[OP].to_pylist(), *(rows[name].to_pylist() for name in schema.names), strict=True)
     with connection.cursor() as cursor, cursor.copy(f"COPY everview_delivered ({listed}) FROM STDIN".encode()) as copy:
-        for row in values:
-            copy.write_row(row)
+        for rows in changes.tables():
+            for row in zip(*(rows[name].to_pylist() for name in (OP, *schema.names)), strict=True):
+                copy.write_row(row)
     same = " AND ".join(f"t.{key} = d.{key}" for key in keys)
     _run(connection, f"DELETE FROM {target} t USING everview_delivered d WHERE d.{OP} = '{DELETE}' AND {same}")
     others = [name for name in names if name not in keys]

@@ -19,7 +19,7 @@ from everview.errors import SourceError
 from everview.plan.timed import Watermark, watermark_of
 from everview.runtimes.spark.engine import Engine
 from everview.scalars.kinds import MICROS
-from everview.spark.bound import BoundSources
+from everview.spark.bound import BoundSource, BoundSources
 from everview.spark.changes import normalized
 from everview.spark.shaping import LATE, column_of
 from everview.spark.spec import SourceSpec
@@ -73,11 +73,18 @@ def micros_of(written: Any) -> int | None:
     return int(match[1]) * MICROS[match[2].lower()] if match and match[2].lower() in MICROS else None
 
 
+def promised(bound: BoundSource | None) -> Lateness | None:
+    """The lateness of a source, which one in its place has, too."""
+    made = None if bound is None else bound.watermark
+    return None if made is None else (made.column, dt.timedelta(microseconds=made.delay))
+
+
 def bind_watermark(sources: BoundSources, spark: SparkSession, name: str, lateness: Lateness) -> None:
     """Give a source that was just bound its watermark."""
     bound = sources.by_name[name]
     made = watermark(name, bound.spec.schema, bound.spec.changes, lateness)
     sources.by_name[name] = replace(bound, watermark=made)
+    sources.by_name.pop(watermark_of(name), None)  # of a source that was bound before
     time = bound.spec.schema[made.column]
     frame = _moment(spark, made.column, time.type == DATE, 0)
     schema = Schema([replace(time, nullable=False)])

@@ -1,8 +1,8 @@
 """Sources that are files: frames that are made from a path and a format, and what Spark knows of frames over files.
 
 A stream of files is read file by file, each once. A batch frame knows the files that were there when it was made; so
-one that is read again is made again, or its folders are listed again. Spark turns text that it cannot read as JSON or
-CSV into rows of NULLs; a frame made here keeps the text in a column of its own, so that such rows are told apart.
+one that is read again is made again, or its folders are listed again. Spark turns text that it cannot read as JSON, CSV
+or XML into rows of NULLs; a frame made here keeps the text in a column of its own, so that such rows are told apart.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from urllib.parse import unquote
 import pyspark.sql.types as st
 
 from everview.errors import SourceError
+from everview.spark.connect import Read, read_by_message
 from everview.spark.folders import local_path
-from everview.spark.jvm import own_java, own_plan
+from everview.spark.jvm import is_connect, own_java, own_plan
 from everview.spark.kafka import KAFKA, TopicFrame, topic_frame
 from everview.spark.spec import SourceSpec
 from everview.spark.tables import TableFrame, table_frame
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("everview.spark")
 CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read, as Spark calls it
-TEXTS: Final = ("json", "csv")  # formats whose text may be unreadable
+TEXTS: Final = ("json", "csv", "xml")  # formats whose text may be unreadable
 OWN_SCHEMA: Final = ("delta",)  # formats that know their columns, and take no others
 _NAMED: Final = "columnNameOfCorruptRecord"
 _GLOB: Final = re.compile(r"[{}\[\]*?\\]")
@@ -263,21 +264,34 @@ def relist(frame: DataFrame) -> None:
 
 def hidden_text(frame: DataFrame) -> str | None:
     """The format of a frame's files if text that cannot be read is hidden in rows of NULLs; None if it is not."""
+    conf = frame.sparkSession.conf
+    for format_, options, columns in read_by_message(frame) if is_connect(frame) else _read_by(frame):
+        if format_.lower() not in TEXTS or options.get("mode", "PERMISSIVE").upper() != "PERMISSIVE":
+            continue
+        kept = options.get(_NAMED.lower()) or conf.get("spark.sql.columnNameOfCorruptRecord", CORRUPT) or CORRUPT
+        if kept.lower() not in columns():
+            return format_.upper()
+    return None
+
+
+def is_over_files(frame: DataFrame) -> bool:
+    """Whether a frame reads files, as far as can be told."""
+    return any(True for _ in (read_by_message(frame) if is_connect(frame) else _read_by(frame)))
+
+
+def _read_by(frame: DataFrame) -> Iterator[Read]:
+    """The formats of a frame's files, the options of their readers, and their columns."""
     for leaf in _leaves(frame):
         kind = leaf.getClass().getSimpleName()
         if kind == "StreamingRelation":
             source = leaf.dataSource()
-            format_, options = str(source.className()).lower(), source.options()
+            format_, options = source.className(), source.options()
         elif kind == "LogicalRelation" and _is_files(leaf.relation()):
-            format_, options = str(leaf.relation().fileFormat().toString()).lower(), leaf.relation().options()
+            format_, options = leaf.relation().fileFormat().toString(), leaf.relation().options()
         else:
             continue
-        names = {str(name).lower() for name in leaf.schema().fieldNames()}
-        if format_ in TEXTS and _option(options, "mode", "PERMISSIVE").upper() == "PERMISSIVE":
-            kept = _option(options, _NAMED, frame.sparkSession.conf.get("spark.sql.columnNameOfCorruptRecord", CORRUPT))
-            if kept.lower() not in names:
-                return format_.upper()
-    return None
+        columns = {str(name).lower() for name in leaf.schema().fieldNames()}
+        yield str(format_), _options(options), lambda columns=columns: columns
 
 
 def _files(frame: DataFrame) -> Iterator[Any]:
@@ -297,11 +311,10 @@ def _is_files(relation: Any) -> bool:
     return str(relation.getClass().getSimpleName()) == "HadoopFsRelation"
 
 
-def _option(options: Any, name: str, default: str | None) -> str:
-    """An option of a reader, whatever case its name was written in."""
-    names = options.keysIterator()
+def _options(options: Any) -> dict[str, str]:
+    """The options of a reader, their names in lower case."""
+    names, found = options.keysIterator(), dict[str, str]()
     while names.hasNext():
-        given = names.next()
-        if str(given).lower() == name.lower():
-            return str(options.apply(given))
-    return default or ""
+        name = names.next()
+        found[str(name).lower()] = str(options.apply(name))
+    return found

@@ -5,7 +5,7 @@ Views written in SQL can be computed again by plain Spark SQL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +23,16 @@ from everview.lowering.lower import Lowering
 from everview.optimize import optimize
 from everview.plan.catalog import NamedPlan, Tables
 from everview.plan.node import Plan, walk
-from everview.plan.nodes import Asof, Recursive, Scan
+from everview.plan.nodes import Scan
 from everview.plan.plain_groups import plain_groups
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA, is_watermark, kept_in_time
 from everview.runtimes.embedded.rehearse import rehearse_plans
 from everview.runtimes.spark.stored import BY_EPOCHS, BY_FRAME, ON_CLOSE, RENAMED, WITH_VALUES, StoredDefinition
-from everview.scalars.expressions import USER, AggregateCall, Exists, Expression, InQuery, Now, Scalar, UserCall
-from everview.scalars.expressions import walk as parts
-from everview.scalars.functions.user import registered
+from everview.scalars.expressions import Exists, InQuery, Scalar
 from everview.scalars.session_zone import UTC
 from everview.spark.dataframes import read_frame, substituted
+from everview.spark.our_own import expressions_of, is_ours
 from everview.spark.recomputing import RecomputedView
-from everview.spark.user_functions import SparkFunction
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, verify_plans
 from everview.zset.batch import Batch
@@ -267,11 +265,24 @@ class Queries:
         self._forget([view.name, *readers])
         self.check([view])
         self._add(made)
-        for reader in before.values():
-            again = reader
-            if reader.statement is not None:
-                named, query = self._bound(reader.statement)
-                again = WrittenView(named, query, None, reader.statement)
+        self.put_back(before.values())
+
+    def take_out(self, source: str) -> list[WrittenView]:
+        """Let go of the views that read a source, and return them; all must have been written in SQL."""
+        readers = {name: self._views[name] for name in self.readers(source)}
+        for name, reader in readers.items():
+            if reader.statement is None:
+                raise not_in_sql(source, name)
+        self._forget([*readers])
+        return [*readers.values()]
+
+    def put_back(self, views: Iterable[WrittenView]) -> None:
+        """Define views again that were let go; those written in SQL are bound to what there is now."""
+        for view in views:
+            again = view
+            if view.statement is not None:
+                named, query = self._bound(view.statement)
+                again = WrittenView(named, query, None, view.statement)
             self.check([again.named])
             self._add(again)
 
@@ -410,7 +421,7 @@ class Queries:
             return False
         known = view.frame is not None  # a DataFrame calls functions that Spark has
         for node in self._own(view.plan):
-            if _is_ours(node, known):
+            if is_ours(node, known):
                 return False
             if isinstance(node, Scan) and node.relation in self._views and not self.asks_spark(node.relation):
                 return False
@@ -420,7 +431,7 @@ class Queries:
         """The nodes of a plan, and of the queries in its expressions."""
         for node in walk(plan):
             yield node
-            for part in _parts(node):
+            for part in expressions_of(node):
                 if isinstance(part, Exists | InQuery | Scalar):
                     yield from self._own(part.plan)
 
@@ -428,7 +439,7 @@ class Queries:
         """The nodes of a plan, and of the views that it reads."""
         for node in walk(plan):
             yield node
-            for part in _parts(node):
+            for part in expressions_of(node):
                 if isinstance(part, Exists | InQuery | Scalar):
                     yield from self._whole(part.plan)
             if isinstance(node, Scan) and node.relation in self._views:
@@ -465,25 +476,12 @@ class Queries:
         return read
 
 
-def _is_ours(node: Plan, functions: bool) -> bool:
-    """Whether Spark has nothing like a node; ``functions`` says whether it is one of Spark's that calls UDFs."""
-    return isinstance(node, Recursive | Asof) or any(
-        isinstance(part, Now) or _is_users(part, functions) for part in _parts(node)
+def not_in_sql(source: str, view: str) -> PipelineError:
+    """The error of a source that is to have other columns than a view was made for."""
+    return PipelineError(
+        f"source {source} cannot have other columns: {view} reads it, and was not written in SQL",
+        hint=f"drop {view} first, and define it again afterwards; or change both in the program, and start that again",
     )
-
-
-def _parts(node: Plan) -> Iterator[Expression]:
-    return (part for whole in node.expressions for part in parts(whole))
-
-
-def _is_users(part: Expression, functions: bool) -> bool:
-    if isinstance(part, UserCall):
-        name = part.name
-    elif isinstance(part, AggregateCall) and part.function.startswith(USER):
-        name = part.function.removeprefix(USER)
-    else:
-        return False
-    return not functions or not isinstance(registered(name).function.call, SparkFunction)
 
 
 def _quoted(name: str) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.rewrite import part
+from everview.circuit.stream import Stream
 from everview.errors import EverviewError, PipelineError
 from everview.runtimes.tables import Table
 from everview.spark.bound import BoundSources
-from everview.spark.queries import Queries
+from everview.spark.queries import Queries, not_in_sql
 from everview.spark.recomputing import WEIGHT, Otherwise, RecomputedView, recomputed_view
 from everview.spark.sinks import SinkSpec
 
@@ -28,6 +29,7 @@ class PipelineDefinitions:
 
     def __init__(self, circuit: Circuit, *, given: bool, zone: str) -> None:
         self.workshop = circuit  # where streams are built; it may have nodes of views that are gone
+        self.given = given
         self.sources = BoundSources(circuit, given=given)
         self.queries = Queries(circuit, zone)
         self.sinks: list[SinkSpec] = []
@@ -51,7 +53,8 @@ class PipelineDefinitions:
     @property
     def version(self) -> object:
         """A value that is another one when views or sources are."""
-        return tuple(self.workshop.sinks.items()), tuple(self.tables.items())
+        shop = self.workshop
+        return tuple(shop.sinks.items()), tuple(shop.sources.items()), tuple(self.tables.items())
 
     def mark(self) -> Callable[[], None]:
         """A function that makes all definitions as they are now."""
@@ -65,6 +68,28 @@ class PipelineDefinitions:
             self.sources.by_name = sources
 
         return back
+
+    def rebind(self, name: str, frame: DataFrame, **how: Any) -> Stream:
+        """Bind a source anew, to another frame and perhaps with other columns; see `BoundSources.bind`.
+
+        Views that read it must then have been written in SQL, and are bound again.
+        """
+        shop, before = self.workshop, self.workshop.sources[name]
+        had, back = shop.stream(before).schema, shop.mark()
+        del self.sources.by_name[name]
+        if self.given:
+            return self.sources.bind(name, frame, **how)
+        shop.drop_source(name)
+        if self.sources.bind(name, frame, **how).schema == had:
+            shop.back_to(back)
+            return shop.stream(before)
+        views = self.queries.take_out(name)
+        for view in shop.sinks:
+            if before in part(shop, (), [view])[1]:
+                raise not_in_sql(name, view)
+        self._dropped = True
+        self.queries.put_back(views)
+        return shop.stream(shop.sources[name])
 
     def sql(self, text: str, dialect: str, params: Any = None) -> None:
         """Define, replace or drop views by a text; sinks of views that are gone end."""

@@ -190,15 +190,15 @@ def deliver(
             _call(spec.callback, epoch, changes)
         elif spec.topic is not None:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
-            deliver_records(spark, spec, epoch, _fetched(changes), state)
+            deliver_records(spark, spec, epoch, changes, state)
         elif spec.jdbc is not None:
-            deliver_rows(spark, spec, epoch, _fetched(changes), state)
+            deliver_rows(spark, spec, epoch, changes, state)
         elif spec.format == DELTA:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
-            deliver_commit(spark, spec, epoch, _fetched(changes), contents, state)
+            deliver_commit(spark, spec, epoch, changes, contents, state)
         elif spec.format == ICEBERG:
             _check_columns(spec.view, changes.schema.names, spec.mode, spec.table)
-            deliver_to_iceberg(spark, spec, epoch, _fetched(changes), contents, state)
+            deliver_to_iceberg(spark, spec, epoch, changes, contents, state)
         elif spec.mode == "changes":
             _deliver_changes(spark, spec, epoch, changes)
         else:
@@ -292,12 +292,7 @@ def _anchored(path: str) -> str:
 
 def _call(callback: Listener, epoch: int, changes: Change) -> None:
     if len(changes):
-        callback(_fetched(changes), epoch)
-
-
-def _fetched(changes: Change) -> Batch:
-    """The change in the driver's memory, for sinks that take it row by row."""
-    return changes.batch() if isinstance(changes, StoredChange) else changes
+        callback(changes.batch() if isinstance(changes, StoredChange) else changes, epoch)
 
 
 def _deliver_changes(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change) -> None:

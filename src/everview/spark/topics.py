@@ -8,22 +8,25 @@ one is refused from then on.
 Without transactions (``exactly_once=False``), records are sent by Spark, and an epoch may be sent twice. Either way
 each record has two headers: ``everview-epoch``, and ``everview-number``, its place in the epoch. An epoch that is sent
 again has the same records with the same headers, so that consumers can drop what they have had.
+
+Records are numbered in the order of their keys and values, as text. The driver has those of a small change at once, and
+of a large one a chunk at a time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from everview.errors import MissingRuntime, SinkError
-from everview.spark.frames import frame_of
-from everview.spark.keyed import DELETE, OP, by_key
-from everview.zset.batch import Batch
+from everview.runtimes.spark.stored_change import Change, StoredChange
+from everview.spark.chunks import chunks, parts_for
+from everview.spark.keyed import DELETE, OP, changes_frame, keyed_change, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX: Final = "kafka."
 EPOCH_HEADER, NUMBER_HEADER = "everview-epoch", "everview-number"
 NUMBER: Final = "_everview_number"
+ORDER: Final = ("key", "value")  # the columns of records, by which they are numbered
 # Keys go where Java's clients put them; a large epoch may take long.
 PRODUCER: Final = {"partitioner": "murmur2_random", "transaction.timeout.ms": 600_000, "linger.ms": 5}
 SECONDS: Final = 60.0  # to wait for a broker
@@ -42,50 +46,54 @@ _JSON: Final = {
 }  # fmt: skip
 
 
-def deliver_records(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Batch, state: str) -> None:
+def deliver_records(spark: SparkSession, spec: SinkSpec, epoch: int, changes: Change, state: str) -> None:
     """Send an epoch to a topic; the broker has it once, if transactions are used."""
     if not len(changes):
         return
     records = _records(spark, spec, changes)
     if not spec.exactly_once:
-        _send_by_spark(records, spec, epoch)
+        one = records.repartition(1) if isinstance(changes, StoredChange) else records.coalesce(1)
+        _send_by_spark(one, spec, epoch)
         return
     writer = TopicWriter.of(spec, state, epoch)
     try:
-        writer.write(epoch, records.toArrow())
+        writer.write(epoch, lambda: _tables(records, changes))
     except BaseException:
         writer.forget()
         raise
 
 
-def _records(spark: SparkSession, spec: SinkSpec, changes: Batch) -> DataFrame:
-    """The records of an epoch: ``key``, ``value`` and `NUMBER`; a value is JSON, or NULL for a key that is gone."""
+def _records(spark: SparkSession, spec: SinkSpec, changes: Change) -> DataFrame:
+    """The records of an epoch: ``key`` and ``value``; a value is JSON, or NULL for a key that is gone."""
     from pyspark.sql import functions as f
 
     upsert = spec.mode == "upsert"
-    table = by_key(spec.view, changes, spec.key) if upsert else changes.to_arrow()
-    columns = [_quoted(name) for name in table.column_names if name != OP]
-    numbered = table.append_column(NUMBER, pa.array(np.arange(len(table))))
-    value = f.to_json(f.struct(*columns), _JSON)
-    key = f.to_json(f.struct(*map(_quoted, spec.key)), _JSON) if spec.key else f.lit(None).cast("string")
+    frame = keyed_change(spark, spec.view, changes, spec.key).frame(spark) if upsert else changes_frame(spark, changes)
+    value = f.to_json(f.struct(*(quoted(name) for name in frame.columns if name != OP)), _JSON)
+    key = f.to_json(f.struct(*map(quoted, spec.key)), _JSON) if spec.key else f.lit(None).cast("string")
     value = f.when(f.col(OP) != DELETE, value) if upsert else value
-    return frame_of(spark, numbered).select(key.alias("key"), value.alias("value"), f.col(NUMBER))
+    return frame.select(key.alias("key"), value.alias("value"))
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def _tables(records: DataFrame, changes: Change) -> Iterator[pa.Table]:
+    """The records in their order, a bounded number at a time."""
+    if isinstance(changes, StoredChange):
+        parts = records.repartition(parts_for(len(changes)), *ORDER)
+        yield from chunks(parts.sortWithinPartitions(*ORDER))
+    else:
+        yield records.toArrow().sort_by([(name, "ascending") for name in ORDER])
 
 
 def _send_by_spark(records: DataFrame, spec: SinkSpec, epoch: int) -> None:
+    """Let one task send the records, in the order of their numbers."""
     from pyspark.sql import functions as f
 
     def header(name: str, value: Any) -> Any:
         return f.struct(f.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
 
+    number = f.monotonically_increasing_id()  # in the only partition these are the places of its rows
+    ordered = records.sortWithinPartitions(*ORDER).withColumn(NUMBER, number)
     headers = f.array(header(EPOCH_HEADER, f.lit(epoch)), header(NUMBER_HEADER, f.col(NUMBER)))
-    ordered = records.coalesce(1).sortWithinPartitions(
-        NUMBER
-    )  # one task: records are sent in the order of their numbers
     assert spec.topic is not None
     writer = ordered.select("key", "value", headers.alias("headers")).write.format("kafka").options(**spec.options)
     writer.option("topic", spec.topic).option("includeHeaders", "true").save()
@@ -136,13 +144,15 @@ class TopicWriter:
         self._open.pop((os.getpid(), self._id), None)
         self._group.close()
 
-    def write(self, epoch: int, records: pa.Table) -> None:
-        """Send an epoch, unless the broker has it."""
+    def write(self, epoch: int, records: Callable[[], Iterator[pa.Table]]) -> None:
+        """Send an epoch, unless the broker has it; the records are asked for then, and not again."""
         if epoch <= self._epoch:
             return
+        tables = records()
+        first = [*islice(tables, 1)]  # may take long, and a transaction has little time
         self._producer.begin_transaction()
         try:
-            for key, value, headers in _encoded(epoch, records):
+            for key, value, headers in _encoded(epoch, chain(first, tables)):
                 self._produce(key, value, headers)
             noted = [self._client.TopicPartition(self._topic, 0, epoch)]
             self._producer.send_offsets_to_transaction(noted, self._group.consumer_group_metadata(), SECONDS)
@@ -150,6 +160,9 @@ class TopicWriter:
         except self._client.KafkaException as error:
             if error.args[0].txn_requires_abort():
                 self._producer.abort_transaction(SECONDS)
+            raise
+        except Exception:  # of the tasks that make the records
+            self._producer.abort_transaction(SECONDS)
             raise
         self._epoch = epoch
 
@@ -162,11 +175,10 @@ class TopicWriter:
                 self._producer.poll(1.0)  # the client's queue is full: let it send
 
 
-def _encoded(epoch: int, records: pa.Table) -> Iterator[tuple[Any, Any, list[tuple[str, bytes]]]]:
-    number = b"%d" % epoch
-    for at in records.sort_by(NUMBER).to_batches(max_chunksize=10_000):
-        keys, values, places = (at.column(name).to_pylist() for name in ("key", "value", NUMBER))
-        for key, value, place in zip(keys, values, places, strict=True):
+def _encoded(epoch: int, tables: Iterable[pa.Table]) -> Iterator[tuple[Any, Any, list[tuple[str, bytes]]]]:
+    number, places = b"%d" % epoch, count()
+    for at in (batch for table in tables for batch in table.to_batches(max_chunksize=10_000)):
+        for key, value, place in zip(*(at.column(name).to_pylist() for name in ORDER), places, strict=False):
             yield key, value, [(EPOCH_HEADER, number), (NUMBER_HEADER, b"%d" % place)]
 
 

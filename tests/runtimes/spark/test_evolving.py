@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 from everview.circuit import Circuit, incrementalize
 from everview.errors import DefinitionError
 from everview.runtimes.embedded import runtime
+from everview.runtimes.spark import turned_views
 from everview.runtimes.spark.engine import Engine
+from everview.runtimes.spark.stored_change import StoredChange
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
 from everview.traces.store import Store
@@ -87,9 +90,13 @@ def upserts(held: dict[int, Any], rows: list[Any]) -> list[Any]:
     feeds=st.lists(batches, min_size=3, max_size=3),
     place=st.sampled_from(["driver", "cluster"]),
     running=st.booleans(),
+    most=st.sampled_from([0, 100, 1 << 20]),
 )
-def test_views_after_other_definitions(definitions: list[Views], feeds: list[Any], place: Any, running: bool) -> None:
-    with TemporaryDirectory() as folder:
+def test_views_after_other_definitions(
+    definitions: list[Views], feeds: list[Any], place: Any, running: bool, most: int
+) -> None:
+    """Also if a turn says its changes, all or only larger ones, by the epochs that they lie between."""
+    with TemporaryDirectory() as folder, patch.object(turned_views, "MOST_BYTES", most):
         path, held, sums, told = Path(folder) / "s", {}, Counter[Any](), set[int]()
         columns: dict[str, Any] = {}
         run = opened(path, definitions[0], place=place)
@@ -127,9 +134,22 @@ def note(sums: Counter[Any], run: Engine, told: set[int]) -> None:
     """Add up what a sink is given, each epoch once."""
     if run.epoch not in told:
         told.add(run.epoch)
-        for view, batch in run.last_changes().items():
-            for row, weight in batch:
+        for view, change in run.last_changes().items():
+            for row, weight in change.batch() if isinstance(change, StoredChange) else change:
                 sums[view, row] += weight
+
+
+def test_a_large_change_of_a_turn_is_not_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new view, and one in place of another, are told by the epochs that they lie between; columns may differ."""
+    monkeypatch.setattr(turned_views, "MOST_BYTES", 100)
+    with opened(tmp_path / "s", {"a": "sums"}) as run:
+        tick(run, {"t": [((i, i % 9, "x", i), 1) for i in range(90)], "u": [((g, "n"), 1) for g in range(9)]})
+    monkeypatch.setattr(turned_views, "merge", lambda *_: pytest.fail("the driver merges"))
+    for definitions, since in (({"a": "counts", "b": "joined"}, [1, 0]), ({"a": "texts", "b": "joined"}, [0])):
+        with opened(tmp_path / "s", definitions) as run:
+            told = [change for change in run.last_changes().values() if len(change)]
+            assert [change.since for change in told if isinstance(change, StoredChange)] == since
+            check(run, circuit_of(definitions))
 
 
 def test_kept_traces_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

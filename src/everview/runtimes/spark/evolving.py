@@ -1,7 +1,8 @@
 """A circuit whose definitions change: its stored state is turned to the new ones, in one commit.
 
 With the commit go the changes that the turn makes to views with sinks: a new view comes into being whole, a view that
-is defined otherwise goes from what it held to what it holds now. So the turn is an epoch to sinks as any other.
+is defined otherwise goes from what it held to what it holds now. So the turn is an epoch to sinks as any other. Large
+changes go by reference to the epochs that they lie between, and no process puts them together.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from everview.codes.backed import BackedDictionary
 from everview.codes.dictionary import Dictionary, Mark
 from everview.doors import inside
 from everview.errors import EverviewError
-from everview.kernels.linear import negated
-from everview.kernels.merge import merge
 from everview.operators.digests import digest_of, is_changed
 from everview.operators.operator import Context
 from everview.runtimes.embedded.arriving import Arriving
@@ -31,13 +30,13 @@ from everview.runtimes.embedded.runtime import KEEP, Embedded, FirstRows
 from everview.runtimes.embedded.stored_entries import StoredEntries
 from everview.runtimes.embedded.turning import TurnPlan
 from everview.runtimes.loops import Cells
-from everview.runtimes.spark.passing import Received
-from everview.runtimes.spark.stored import StoredRelation, contents, dictionary_for, shards, views
+from everview.runtimes.spark.stored import dictionary_for, shards, views
 from everview.runtimes.spark.stored_change import Change, StoredChange
 from everview.runtimes.spark.sweeping import Sweep
+from everview.runtimes.spark.turned_views import TurnedViews
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Table
-from everview.traces.store import Manifest, Replace, SliceRef, State, Store
+from everview.traces.store import Manifest, Replace, State, Store
 from everview.traces.trace import Trace
 from everview.types import Schema
 from everview.types.words import Matrix
@@ -50,7 +49,6 @@ MERGED_HERE = 1 << 20  # rows of a batch that the driver merges with others; tas
 CACHED = 64 << 20  # bytes of values, after which the driver forgets them, and reads again what it needs
 Elsewhere = Callable[["EvolvingRun", TurnPlan, Context], "list[Replace] | None"]  # computes new traces, if it can
 Swept = Callable[[Sweep], Iterable[Replace]]  # finds the edits of a sweep, here or by tasks
-Whole = Callable[[int], Iterable[Matrix]]  # the rows that the trace of a node holds, in batches
 RENAMED = "renamed"  # under which a state says which views had another name before
 
 
@@ -296,26 +294,13 @@ class EvolvingRun(Embedded):
     ) -> Iterator[Replace]:
         """Edits that put the changes of the turn in place of those of the epoch before; a new name is no change."""
         stored, before = self._stored, views(self._stored)
+        turned = TurnedViews(stored, plan, state, self._written)
         for view in {**before, **dict.fromkeys(delivered)}:
             name, then = changes_of(view), before.get(plan.renamed.get(view, view))
             old = tuple(entry.id for entry in stored.manifest.slices.get((name, 0), ()))
-            rows = _change(stored, then, plan, self._whole(state), view) if view in delivered else None
-            if old or (rows is not None and len(rows)):
-                yield Replace(name, 0, old, rows if rows is not None and len(rows) else None)
-
-    def _whole(self, state: ProgramState) -> Whole:
-        """The contents of a trace after a turn, also of traces written by tasks."""
-        written: dict[str, list[SliceRef]] = {}
-        for edit in self._written:
-            assert isinstance(edit.new, SliceRef), "tasks refer to what they wrote"
-            written.setdefault(edit.name, []).append(edit.new)
-        received = Received(self._stored.address)
-
-        def whole(node: int) -> Iterator[Matrix]:
-            yield from (trace.after.consolidated() for trace in state.of(node))
-            yield from (received.slice(ref) for ref in written.get(state.program.names[node], ()))
-
-        return whole
+            words = turned.change(view, then) if view in delivered else None
+            if old or words is not None:
+                yield Replace(name, 0, old, words)
 
 
 def _moves(stored: Store, moved: Mapping[str, str]) -> Iterator[Replace]:
@@ -377,23 +362,3 @@ def _last_change(stored: State, view: str, schema: Schema, values: Callable[[Mat
         return StoredChange.of_block(stored.address, view, schema, slices[0])
     rows = np.asarray(slices[0]) if slices else np.empty((0, schema.width + 1), np.int64)
     return Batch(schema, rows, values(rows))
-
-
-def _change(stored: State, before: StoredRelation | None, plan: TurnPlan, holds: Whole, view: str) -> Matrix | None:
-    """The change of a view from its stored rows to those of a state; all rows, if its columns differ."""
-    program = plan.program
-    node = program.contents(view)
-    if node is None:
-        return None
-    name = program.names[node]
-    if before is not None and before.trace == plan.moved.get(name, name):
-        return None
-    schema = program.circuit.layout(node).schema
-    whole = np.empty((0, schema.width + 1), np.int64)
-    for rows in holds(node):
-        whole = merge(whole, rows)
-    if before is None or before.schema != schema:
-        return whole
-    for shard in range(shards(stored)):
-        whole = merge(whole, negated(contents(stored, before, shard)))
-    return whole

@@ -50,7 +50,7 @@ NO_FACTS: Final[Facts] = {}
 
 @dataclass(frozen=True, slots=True)
 class PromisedBounds:
-    """What is known of rows to come: bounds of their fields, and of the elements of fields that are arrays."""
+    """Lower bounds of the fields of rows to come, and of the elements of fields that are arrays."""
 
     fields: Facts = field(default_factory=dict[int, Bound])
     elements: Facts = field(default_factory=dict[int, Bound])
@@ -60,7 +60,7 @@ NOTHING: Final = PromisedBounds()
 
 
 def promises(circuit: Circuit) -> dict[int, PromisedBounds]:
-    """What is known of the rows to come by each stream of an incremental circuit's root."""
+    """The promised bounds of each stream of an incremental circuit's root."""
     known: dict[int, PromisedBounds] = {}
     near = distances(circuit)
     for node_id in circuit.order():

@@ -93,7 +93,7 @@ def _merge(spark: SparkSession, spec: SinkSpec, rows: pa.Table, settings: Mappin
 
 
 def _clauses(spec: SinkSpec, rows: pa.Table) -> str:
-    """What to do with the row of a key."""
+    """The clauses of a MERGE: the action for each key."""
     names = [quoted(name) for name in rows.column_names if name != OP]
     same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in spec.key)
     values = ", ".join(f"s.{name}" for name in names)

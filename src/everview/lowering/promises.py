@@ -18,7 +18,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
 from everview.operators.linear import Map
-from everview.operators.operator import Origin, Origins
+from everview.operators.operator import FieldOrigin, Origins
 from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
@@ -109,7 +109,7 @@ def _of_source(circuit: Circuit, source: Source) -> PromisedBounds:
 def bounds_of(origins: Origins, inputs: Sequence[PromisedBounds]) -> Facts:
     """The bounds of values that come from fields of the inputs."""
 
-    def bound(origin: Origin) -> Bound | None:
+    def bound(origin: FieldOrigin) -> Bound | None:
         given = inputs[origin.input]
         return earlier((given.elements if origin.element else given.fields).get(origin.field), origin.earlier)
 

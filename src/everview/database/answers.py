@@ -74,7 +74,7 @@ class Answer(AsFrames):
         return self._rows.index(row, start, len(self) if stop is None else stop)
 
     def count(self, row: tuple[Any, ...]) -> int:
-        """How many rows equal this one, as of a list."""
+        """The number of rows that equal this one, as of a list."""
         return self._rows.count(row)
 
     def __eq__(self, other: object) -> bool:

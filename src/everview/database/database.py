@@ -372,7 +372,7 @@ class Database:
 
     @property
     def epoch(self) -> int:
-        """How many changes of rows and of definitions there have been."""
+        """The number of changes of rows and of definitions so far."""
         self._core.access.settle()
         return self._core.run.epoch
 

@@ -90,7 +90,7 @@ def copy_from(core: Core, statement: CopyFrom) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """A COPY from files into a table: how they are read, and what becomes of rows that are there or do not fit."""
+    """A COPY from files into a table: how files are read, and the fate of rows that exist already or do not fit."""
 
     core: Core
     table: str

@@ -87,6 +87,6 @@ def _written(value: Any, type_: Type) -> str:
 
 
 def check_rows(table: str, constraint: TableConstraint, broken: Batch) -> None:
-    """Refuse a new constraint that rows break which are there already."""
+    """Refuse a new constraint that existing rows violate."""
     if len(broken):
         raise _error(table, constraint, broken)

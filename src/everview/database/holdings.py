@@ -61,7 +61,7 @@ class Holdings:
         return self.contents_of(name)
 
     def sizes_of(self, names: Iterable[str]) -> dict[str, int]:
-        """How many rows tables have, about; nothing unless one of them has many, because then any plan will do."""
+        """Approximate sizes of tables; none if all are small, because then any plan will do."""
         with self._core.still:
             self._core.access.ready()
             run, relations = self._core.run, self._core.definitions.relations
@@ -69,7 +69,7 @@ class Holdings:
         return sizes if max(sizes.values(), default=0) >= MANY_ROWS else {}
 
     def stored_rows(self, name: str) -> int:
-        """How many rows of a table or a materialized view are stored, those that cancel each other included."""
+        """The number of stored rows of a table or a materialized view, with rows that cancel each other."""
         run, relations = self._core.run, self._core.definitions.relations
         if name in relations:
             return relations[name].stored_rows(run.state)

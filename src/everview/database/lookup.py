@@ -27,7 +27,7 @@ Row = tuple[Any, ...]
 
 
 def row_of_key(core: Core, table: str, key: Row) -> Row | None:
-    """The row of a table that has a key, which is a value for each of its columns; None if there is none."""
+    """The row of a table with a given key, a value for each key column; None if no row has it."""
     columns = core.catalog.tables[core.catalog.find_table(table)].key
     if not columns:
         raise DefinitionError(f"table {table} has no key", hint="find(column=value) gives the rows that have a value")
@@ -80,7 +80,7 @@ def _matching(core: Core, name: str, values: Mapping[str, Any]) -> Batch:
 
 
 def _leading(schema: Schema, values: Mapping[str, Any]) -> int:
-    """How many columns a schema begins with, if exactly these have values; else 0."""
+    """The number of leading columns, if exactly these have values; else 0."""
     return len(values) if {*schema.names[: len(values)]} == {*values} else 0
 
 

@@ -80,6 +80,6 @@ def metrics_of(core: Core) -> DatabaseMetrics:
 
 
 def _rows_of(core: Core, node: int) -> int:
-    """How many rows a node of the circuit has put out."""
+    """The number of rows that a node of the circuit has put out."""
     compiled = core.run.state.compiled
     return (core.run.program.spent[node] if compiled is None else compiled.spent(node)).rows

@@ -64,7 +64,7 @@ class QueryPlans:
         self._guard = Lock()
 
     def __len__(self) -> int:
-        """How many texts are known."""
+        """The number of known texts."""
         return len(self._kept)
 
     def known(self, key: PlanKey) -> PlannedQuery | None:
@@ -96,7 +96,7 @@ class QueryPlans:
 
 
 def plan_key(text: str, dialect: str, schema: str, given: ParameterValues) -> PlanKey | None:
-    """What a plan is kept by: the text, the schema in use, the kinds of parameters; None if it is not to be kept."""
+    """The key of a kept plan: the text, the schema in use, the kinds of parameters; None if it is not kept."""
     if len(text) > LONGEST_TEXT or _TRAVELS.search(text):
         return None
     kinds: list[object] = []

@@ -24,7 +24,7 @@ def prepare_rejects(core: Core, feed: Any) -> None:
 
 
 def make_rejects(core: Core, name: str) -> None:
-    """Make a table for rows that cannot be taken, if it is not there."""
+    """Make the table of rejected rows, unless it exists."""
     known = core.catalog.tables.get(name)
     if known is None:
         core.definitions.define_table(TableDefinition.of(name, REJECTS))

@@ -194,13 +194,13 @@ class OpenTransaction:
         return int(encoded[-1][:, -1].sum())
 
     def overwrite(self, table: str, rows: pa.Table, weights: Matrix) -> None:
-        """Change a table so that it holds the rows of an Arrow table with these weights, and no others."""
+        """Replace the rows of a table by those of an Arrow table, with weights."""
         definition, relation = self._table(table)
         encoded = encode_weighted(definition.schema, rows, weights, self._dictionary)
         self._add(relation, np.concatenate([encoded, (-self.contents(relation)).rows]))
 
     def become(self, table: str, rows: Any) -> None:
-        """Change a table so that it holds these rows and no others."""
+        """Replace the rows of a table."""
         definition, relation = self._table(table)
         encoded = self._encoded(definition, definition.schema, rows)
         whole = np.concatenate([encoded, (-self.contents(relation)).rows])
@@ -225,7 +225,7 @@ class OpenTransaction:
         self._pending[relation.name] = pending
 
     def contents(self, relation: KeptTable) -> Batch:
-        """What a table holds after what has been changed so far."""
+        """The rows of a table after this transaction's changes so far."""
         return relation.rows(self._run.state, self._pending.get(relation.name))
 
     def contents_of(self, table: str) -> Batch:
@@ -271,7 +271,7 @@ class OpenTransaction:
         return self._pending.get(relation.name, relation.nothing)
 
     def _outside(self, name: str) -> Outside | None:
-        """The changes of sources that are not kept, if one of these has the name."""
+        """The changes of sources that are not kept; None if no such source has the name."""
         attached = self._database.attached
         if not attached.pulls or name not in attached.sources:
             return None

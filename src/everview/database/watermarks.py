@@ -96,7 +96,7 @@ class JudgedRows:
 
 
 def _whole_keys(rows: Matrix, late: np.ndarray, key: int) -> np.ndarray:
-    """A change of a key is late as a whole: the row that goes and the one that comes in its place belong together."""
+    """Extend lateness to whole keys: the row that goes and the one that replaces it are late together."""
     ids = np.unique(rows[:, :key], axis=0, return_inverse=True)[1].reshape(-1)
     return np.isin(ids, ids[late])
 

@@ -44,7 +44,7 @@ def _asking(core: Core, view: str, rows: int, seconds: float) -> Generator[WhyAs
 
 
 class HeldByDatabase(HeldByRun):
-    """What a database keeps, as explanations read it."""
+    """The rows and plans of a database, as explanations read them."""
 
     def __init__(self, core: Core) -> None:
         super().__init__(core.run)

@@ -53,7 +53,7 @@ def _by_ttl(circuit: Circuit, trace: int) -> str | None:
 
 
 def _expired(circuit: Circuit, trace: int) -> Expired | None:
-    """The operator that takes rows of a trace back, if there is one."""
+    """The operator that takes expired rows of a trace back, or None."""
     at: int | None = trace
     while at is not None:
         node = circuit[at]

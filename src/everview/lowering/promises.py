@@ -20,7 +20,7 @@ from everview.lowering.distances import Distance, distances
 from everview.lowering.frames import frame_span
 from everview.lowering.rising import rising_in
 from everview.operators.linear import Map
-from everview.operators.operator import Origin, Origins
+from everview.operators.operator import FieldOrigin, Origins
 from everview.operators.window import WindowIncremental
 from everview.plan.timed import expired_of, watermark_of
 from everview.plan.typing import call, literal
@@ -54,7 +54,7 @@ NO_FACTS: Final[Facts] = {}
 
 @dataclass(frozen=True, slots=True)
 class PromisedBounds:
-    """What is known of rows to come: bounds of their fields, and of the elements of fields that are arrays."""
+    """Lower bounds of the fields of rows to come, and of the elements of fields that are arrays."""
 
     fields: Facts = field(default_factory=dict[int, Bound])
     elements: Facts = field(default_factory=dict[int, Bound])
@@ -64,7 +64,7 @@ NOTHING: Final = PromisedBounds()
 
 
 def promises(circuit: Circuit) -> dict[int, PromisedBounds]:
-    """What is known of the rows to come by each stream of an incremental circuit's root."""
+    """The promised bounds of each stream of an incremental circuit's root."""
     known: dict[int, PromisedBounds] = {}
     near = distances(circuit)
     for node_id in circuit.order():
@@ -116,7 +116,7 @@ def _of_source(circuit: Circuit, source: Source) -> PromisedBounds:
 def bounds_of(origins: Origins, inputs: Sequence[PromisedBounds]) -> Facts:
     """The bounds of values that come from fields of the inputs."""
 
-    def bound(origin: Origin) -> Bound | None:
+    def bound(origin: FieldOrigin) -> Bound | None:
         given = inputs[origin.input]
         return earlier((given.elements if origin.element else given.fields).get(origin.field), origin.earlier)
 

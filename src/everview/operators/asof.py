@@ -29,9 +29,9 @@ from everview.operators.form import CompiledForm, call, flat
 from everview.operators.join import LEFT, NO_TIME, RIGHT, Pick
 from everview.operators.operator import (
     Context,
+    FieldOrigin,
     Layout,
     Operator,
-    Origin,
     Origins,
     Partition,
     Port,
@@ -181,23 +181,25 @@ class AsofIncremental(_Asof):
     def origins(self) -> Origins:
         """Changed results have the times of changed left rows, or of left rows that changed right rows reach."""
         time = self.left.key
-        known: dict[int, tuple[Origin, ...]] = {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in range(time)}
+        known: dict[int, tuple[FieldOrigin, ...]] = {
+            f: (FieldOrigin(LEFT, f), FieldOrigin(RIGHT, f)) for f in range(time)
+        }
         if self._reached is not None:
-            known[time] = (Origin(LEFT, time), self._reached)
+            known[time] = (FieldOrigin(LEFT, time), self._reached)
         return {place: known[f] for place, (side, f) in enumerate(self.picks) if side == LEFT and f in known}
 
     @property
     def lookups(self) -> tuple[Origins, ...]:
         """Left rows are found by changes of right rows that reach them, right rows by left ones within reach."""
         time = self.left.key
-        lefts = {f: (Origin(RIGHT, f),) for f in range(time)}
-        rights = {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in range(time)}
+        lefts = {f: (FieldOrigin(RIGHT, f),) for f in range(time)}
+        rights = {f: (FieldOrigin(LEFT, f), FieldOrigin(RIGHT, f)) for f in range(time)}
         if self._reached is not None and self.toward is not Toward.NEAREST:
             lefts[time] = (self._reached,)
         if self._in_micros is not None and self.toward is Toward.BACKWARD:
-            rights[time] = (Origin(LEFT, time, self._in_micros), Origin(RIGHT, time, self._in_micros))
+            rights[time] = (FieldOrigin(LEFT, time, self._in_micros), FieldOrigin(RIGHT, time, self._in_micros))
         elif self._in_micros is not None and self.toward is Toward.FORWARD:
-            rights[time] = (Origin(LEFT, time), Origin(RIGHT, time, self._in_micros))
+            rights[time] = (FieldOrigin(LEFT, time), FieldOrigin(RIGHT, time, self._in_micros))
         return lefts, rights
 
     @property
@@ -206,11 +208,11 @@ class AsofIncremental(_Asof):
         return self.tolerance if self.left.schema.fields[self.left.key].type == TIMESTAMP else None
 
     @property
-    def _reached(self) -> Origin | None:
+    def _reached(self) -> FieldOrigin | None:
         """The earliest left rows that changes of right rows reach: at their time, or ahead of it by the tolerance."""
         if self.toward is Toward.BACKWARD:
-            return Origin(RIGHT, self.left.key)
-        return None if self._in_micros is None else Origin(RIGHT, self.left.key, self._in_micros)
+            return FieldOrigin(RIGHT, self.left.key)
+        return None if self._in_micros is None else FieldOrigin(RIGHT, self.left.key, self._in_micros)
 
     @property
     def form(self) -> CompiledForm:

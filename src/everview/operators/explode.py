@@ -14,7 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from everview.codes import decode, encode
-from everview.operators.operator import Context, Layout, Origin, Origins, Step, UnaryOperator, from_fields, word_columns
+from everview.operators.operator import (
+    Context,
+    FieldOrigin,
+    Layout,
+    Origins,
+    Step,
+    UnaryOperator,
+    from_fields,
+    word_columns,
+)
 from everview.traces.view import TraceView
 from everview.types import INTEGER, Array, Field, Schema
 from everview.types.words import Matrix
@@ -56,7 +65,7 @@ class Explode(UnaryOperator):
         kept = from_fields(self.keep)
         if self.outer:
             return kept
-        return {**kept, len(self.schema) - 1: (Origin(0, self.array, element=True),)}
+        return {**kept, len(self.schema) - 1: (FieldOrigin(0, self.array, element=True),)}
 
     @property
     def reads_values(self) -> bool:

@@ -18,9 +18,9 @@ from everview.operators.form import CompiledForm, flat
 from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
+    FieldOrigin,
     Layout,
     Operator,
-    Origin,
     Origins,
     Partition,
     Port,
@@ -163,7 +163,7 @@ class JoinIncremental(_Join):
     def lookups(self) -> tuple[Origins, ...]:
         """A row is found by changes of the other side."""
         keys = range(self.left.key)
-        return {f: (Origin(RIGHT, f),) for f in keys}, {f: (Origin(LEFT, f),) for f in keys}
+        return {f: (FieldOrigin(RIGHT, f),) for f in keys}, {f: (FieldOrigin(LEFT, f),) for f in keys}
 
     @property
     def form(self) -> CompiledForm:

@@ -24,10 +24,10 @@ from everview.operators.nested import split_held
 from everview.operators.operator import (
     Context,
     Evenly,
+    FieldOrigin,
     Layout,
     Moment,
     Operator,
-    Origin,
     Origins,
     Port,
     Single,
@@ -283,10 +283,10 @@ class MultijoinIncremental(Operator):
 
     def _sought(self, variables: Sequence[int], seeds: Sequence[int]) -> Origins:
         """Variables, in order, as fields of the seeds, if all of these have them."""
-        origins = dict[int, tuple[Origin, ...]]()
+        origins = dict[int, tuple[FieldOrigin, ...]]()
         for place, variable in enumerate(variables):
             fields = [self._seed_variables[seed].get(variable) for seed in seeds]
-            known = [Origin(seed, field) for seed, field in zip(seeds, fields, strict=True) if field is not None]
+            known = [FieldOrigin(seed, field) for seed, field in zip(seeds, fields, strict=True) if field is not None]
             if len(known) == len(fields):
                 origins[place] = tuple(known)
         return origins

@@ -122,7 +122,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FieldOrigin:
     """A field of an input from which a value comes: the same value, or one at most ``earlier`` microseconds before it.
 
     Of a field that is an array, the value may be an ``element``.
@@ -134,17 +134,17 @@ class Origin:
     element: bool = False
 
 
-Origins = Mapping[int, tuple[Origin, ...]]  # by field; each value comes from one of these
+Origins = Mapping[int, tuple[FieldOrigin, ...]]  # by field; each value comes from one of these
 
 
 def from_fields(fields: Iterable[int | None], inputs: int = 1) -> Origins:
     """Fields in the order in which a result has them, of any of so many inputs; None stands for another origin.
 
-    >>> from_fields((2, None, 0))
-    {0: (Origin(input=0, field=2, earlier=0, element=False),), 2: (Origin(input=0, field=0, earlier=0, element=False),)}
+    >>> {place: among[0].field for place, among in from_fields((2, None, 0)).items()}
+    {0: 2, 2: 0}
     """
     return {
-        place: tuple(Origin(number, field_) for number in range(inputs))
+        place: tuple(FieldOrigin(number, field_) for number in range(inputs))
         for place, field_ in enumerate(fields)
         if field_ is not None
     }

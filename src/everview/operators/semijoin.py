@@ -20,9 +20,9 @@ from everview.operators.form import CompiledForm
 from everview.operators.join import LEFT, NO_TIME, RIGHT
 from everview.operators.operator import (
     Context,
+    FieldOrigin,
     InPlace,
     Layout,
-    Origin,
     Origins,
     Port,
     Step,
@@ -89,7 +89,9 @@ class SemijoinIncremental(_Semijoin):
     def lookups(self) -> tuple[Origins, ...]:
         """Rows are found by changed keys, and keys are counted for changes of both sides."""
         keys = range(self.left.key)
-        return {f: (Origin(RIGHT, f),) for f in keys}, {f: (Origin(LEFT, f), Origin(RIGHT, f)) for f in keys}
+        return {f: (FieldOrigin(RIGHT, f),) for f in keys}, {
+            f: (FieldOrigin(LEFT, f), FieldOrigin(RIGHT, f)) for f in keys
+        }
 
     @property
     def form(self) -> CompiledForm:

@@ -319,12 +319,12 @@ class Compiled:
     # -- what is told of it
 
     def spent(self, node: int) -> Spent:
-        """What a node has done here and in Python."""
+        """The work of a node, here and in Python."""
         known, (steps, rows) = self.program.spent[node], self._counts[node].tolist()
         return Spent(known.steps + steps, known.rows + rows, known.seconds + self._seconds.get(node, 0.0))
 
     def all_spent(self) -> list[Spent]:
-        """What each node has done here and in Python."""
+        """The work of each node, here and in Python."""
         counts, seconds = self._counts[: len(self.program.spent)].tolist(), self._seconds
         return [
             Spent(known.steps + steps, known.rows + rows, known.seconds + seconds.get(node, 0.0))

@@ -20,7 +20,7 @@ HINT = "does it make new values for ever? Bound them by a condition, or raise th
 
 @dataclass(slots=True)
 class Grown:
-    """What all loops of a tick have appended to their traces so far."""
+    """The rows that all loops of a tick have appended to their traces so far."""
 
     rows: int = 0
     bytes: int = 0

@@ -47,7 +47,7 @@ COMMAND = (ORDER, ARRIVAL, WEIGHT)  # what follows the words of a row in a comma
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """How a source is kept: by a key or as it is, perhaps with a column that orders the changes of a key."""
+    """The keeping of a source: by a key or as it is, perhaps with a column that orders the changes of a key."""
 
     key: tuple[str, ...] = ()
     order: str | None = None

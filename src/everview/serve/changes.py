@@ -54,7 +54,7 @@ class ViewChange:
         return len(self.batch)
 
     def once(self, key: Any, make: Callable[[Self], T]) -> T:
-        """What a function makes of the change, such as the bytes to send: made once for all subscribers."""
+        """The result of a function of the change, such as the bytes to send: computed once for all subscribers."""
         made = self._made.get(key)
         if made is not None:
             return made
@@ -108,7 +108,7 @@ class ChangeSubscriber:
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
 
     def begin(self) -> ViewChange | None:
-        """What comes first: all rows, or what has changed since an earlier epoch; None if changes simply go on."""
+        """The first message: all rows, or the changes since an earlier epoch; None if changes simply go on."""
         return None if self._start is None else self._start.change()
 
     def take(self) -> list[ViewChange]:
@@ -194,7 +194,7 @@ class ChangeSubscriber:
 
 @dataclass(frozen=True, slots=True)
 class FirstChange:
-    """What a new subscriber gets first: the rows of a snapshot, or how they differ from those of an earlier epoch."""
+    """The first message to a new subscriber: the rows of a snapshot, or their difference to an earlier epoch's."""
 
     view: str
     snapshot: DatabaseSnapshot
@@ -213,7 +213,7 @@ class FirstChange:
         return ViewChange(self.view, self.snapshot.epoch, held, snapshot=True)
 
     def _difference(self, held: Batch) -> Batch | None:
-        """What has changed since the epoch, if the directory still has it with the same columns."""
+        """The changes since an epoch, if the directory still has it with the same columns."""
         path, since = self.snapshot.path, self.since
         if path is None or since is None or not 0 < since <= self.snapshot.epoch:
             return None
@@ -243,7 +243,7 @@ class ChangeHub:
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
-        """How many subscribers there are."""
+        """The number of subscribers."""
         return sum(map(len, self._subscribers.values()))
 
     def subscribe(

@@ -169,7 +169,7 @@ def _relations(state: StateReader) -> dict[str, tuple[str, StoredRelation]]:
 
 
 def _changed(before: StateReader | None, after: StateReader, name: str, what: Any) -> Matrix:
-    """What an epoch has changed in a relation, on all shards."""
+    """The changes of a relation in an epoch, on all shards."""
     count = shards(after if before is None else before)
     return np.concatenate([changes(before, after, name, shard, what) for shard in range(count)])
 

@@ -111,7 +111,7 @@ class Owner(Closing):
 
     @property
     def waiting(self) -> int:
-        """How much work waits or runs."""
+        """The number of tasks that wait or run."""
         return self._waiting
 
     @property
@@ -225,7 +225,7 @@ class Owner(Closing):
             self._count("writer", began)
 
     def _begun(self, work: Callable[[Database], T], holder: TransactionHolder | None) -> T:
-        """Do some work, in the transaction of the one whose work it is."""
+        """Do a client's work, in the transaction of that client."""
         if holder is not None and holder.parked is not None:
             try:
                 resume(self._core, holder.parked)

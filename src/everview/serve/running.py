@@ -31,7 +31,7 @@ class ServerDoor(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Let no more in, and let those inside finish what they have begun."""
+        """Refuse new clients, and let connected ones finish what they have begun."""
         ...
 
 

@@ -39,7 +39,7 @@ class TlsFiles:
     key: Path
 
     def context(self) -> ssl.SSLContext:
-        """What encrypts connections; both files are read now."""
+        """The TLS context of connections; both files are read now."""
         made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             made.load_cert_chain(self.certificate, self.key)

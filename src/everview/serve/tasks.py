@@ -163,7 +163,7 @@ def _cancelled() -> StatementCancelled:
 
 
 class Watch:
-    """A thread that stops tasks whose time is over, and repeats the stop of a task that goes on in spite of one."""
+    """A thread that stops overdue tasks, again and again if they go on."""
 
     def __init__(self) -> None:
         self._tasks: set[ServerTask[Any]] = set()

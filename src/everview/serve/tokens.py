@@ -92,7 +92,7 @@ class TokenFile:
         return Role[entry.role.upper()]
 
     def verifier_of(self, name: str) -> tuple[ScramVerifier, Role] | None:
-        """How the token of a name is proved without being sent, and its role; None if nobody has the name."""
+        """The verifier of a name's token, which proves it unsent, and its role; None if nobody has the name."""
         entry = self._entries().get(name)
         if entry is None or not entry.scram:
             return None

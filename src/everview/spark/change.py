@@ -39,7 +39,7 @@ class PlannedChange:
 
     @property
     def rows_read(self) -> int:
-        """How many rows are read to compute what is new."""
+        """The number of rows read to compute new views."""
         return sum(self.read.values())
 
     @property

@@ -183,7 +183,7 @@ def _numbered(directory: Path) -> list[tuple[Path, int]]:
 
 
 def _sources(checkpoint: Path) -> int:
-    """How many sources have a log of what they read; some never have one."""
+    """The number of sources with a log of what they read; some never have one."""
     return sum(1 for directory in (checkpoint / "sources").glob("*") if directory.name.isdigit())
 
 

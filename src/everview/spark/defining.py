@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class PipelineDefining(PipelineParts):
-    """How sources, views and sinks come and go."""
+    """The methods of a pipeline that add and remove sources, views and sinks."""
 
     @in_our_words()
     def source(

@@ -93,7 +93,7 @@ def _merge(spark: SparkSession, spec: SinkSpec, changes: KeyedChange, settings: 
 
 
 def _clauses(spec: SinkSpec, columns: Sequence[str]) -> str:
-    """What to do with the row of a key."""
+    """The clauses of a MERGE: the action for each key."""
     names = [*map(quoted, columns)]
     same = " AND ".join(f"t.{quoted(name)} <=> s.{quoted(name)}" for name in spec.key)
     values = ", ".join(f"s.{name}" for name in names)

@@ -131,7 +131,7 @@ class PipelineEpochs:
                 frame.unpersist()
 
     def _in_time(self, engine: Engine, arrival: Arrival) -> Arrival:
-        """What arrives, with late rows marked and watermarks moved, if sources have any."""
+        """The arriving rows, with late ones marked and watermarks moved, if sources have any."""
         if not any(self._sources.by_name[spec.name].watermark for spec in arrival.specs):
             return arrival
         return Arrival.of(*judged(engine, self._sources, arrival.specs, arrival.frames))
@@ -202,7 +202,7 @@ class PipelineEpochs:
             engine.upkeep.sweep(self._keep_epochs)
 
     def _limit(self, engine: Engine, arrival: Arrival, batch: int | None) -> int:
-        """How many rows to fetch to the driver; with more, the cluster does all. 0 fetches none."""
+        """The most rows to fetch to the driver, beyond which the cluster does all; 0 fetches none."""
         limit = self._placement.limit
         if batch is not None or self._placement.place != "auto":
             return limit

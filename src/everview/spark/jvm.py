@@ -112,7 +112,7 @@ def _analysing(spark: Any) -> JavaSession:
 
 
 def _gateway() -> Any:
-    """The gateway to a JVM of this process: the one that there is, or a new one."""
+    """The gateway to a JVM of this process, made if there is none."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 

@@ -60,7 +60,7 @@ class TopicFrame:
         return CORRUPT
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """How rows are changes: an upsert may be a delete, and changes of a key are ordered by their offsets."""
+        """The style of changes: an upsert may be a delete, and changes of a key are ordered by their offsets."""
         known = dict(said)
         if known["changes"] == "upsert":
             known |= {"changes": "cdc", "op": OP}

@@ -61,7 +61,7 @@ class PathFrame:
         return given.get(_NAMED.lower(), CORRUPT)
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """How rows are changes: as a user has said it."""
+        """The style of changes, as the user gives it."""
         return dict(said)
 
     def read(self, spark: SparkSession) -> DataFrame:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PipelineReading(PipelineParts):
-    """What can be asked of a pipeline: rows, changes, progress, and whether all is right."""
+    """The methods of a pipeline that only read: rows, changes, progress, verification."""
 
     def metrics(self) -> str:
         """The progress as text in Prometheus' format; see `everview.spark.metrics`. Waits for no epoch under way."""

@@ -25,7 +25,7 @@ log = logging.getLogger("everview.spark")
 
 
 class PipelineDefinitions:
-    """What a pipeline consists of; `mark` before a change gives the way back."""
+    """The definitions of a pipeline; `mark` before a change gives the way back."""
 
     def __init__(self, circuit: Circuit, *, given: bool, zone: str) -> None:
         self.workshop = circuit  # where streams are built; it may have nodes of views that are gone

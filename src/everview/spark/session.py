@@ -105,7 +105,7 @@ def settings(master: str) -> dict[str, str]:
 
 
 def cores(master: str) -> int:
-    """How many tasks a local master runs at once.
+    """The number of tasks that a local master runs at once.
 
     >>> cores("local"), cores("local[3]"), cores("local[4,2]"), cores("local-cluster[2,3,1024]")
     (1, 3, 4, 6)

@@ -78,7 +78,7 @@ class SourceSpec:
 
     @property
     def row_order(self) -> str | None:
-        """The column of the row itself that orders changes, so that a late change is noticed; None if there is none."""
+        """The column of rows that orders their changes, by which a late change is noticed; or None."""
         return self.order if self.order in self.schema.names and self.order not in self.beside else None
 
 

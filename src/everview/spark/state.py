@@ -105,7 +105,7 @@ class PipelineState:
         self.engine()
 
     def planned(self) -> PlannedChange:
-        """What it takes to go on from the stored state with the definitions; nothing is opened to be written."""
+        """The plan for going on from the stored state with the definitions; nothing is opened to be written."""
         self._check_definition()
         if not Engine.exists(str(self.path)):
             return nothing_planned()

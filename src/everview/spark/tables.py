@@ -62,7 +62,7 @@ class TableFrame:
     beside: ClassVar[tuple[str, ...]] = (OP, ORDINAL)  # columns that are not of the row
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """How rows are changes: of a feed with a key, what was done to it last; without one, rows with weights."""
+        """The style of changes: of a feed with a key, the last change of each key; without one, rows with weights."""
         if not self.feed:
             return dict(said)
         if not self.key:

@@ -55,7 +55,7 @@ class SparkFunction:
 
     @property
     def digested(self) -> tuple[Any, ...]:
-        """What else counts when a state tells whether the code has changed."""
+        """Further values by which a state tells whether the code has changed."""
         return self.kind, str(self.type), self.identity
 
     def __call__(self, *columns: Any) -> Any:

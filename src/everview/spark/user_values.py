@@ -116,7 +116,7 @@ def _zoned(kind: Any, zone: str) -> Any:
 
 
 def arrow_made(result: Any, type_: Type) -> Any:
-    """What an Arrow function gave as a column of its declared type."""
+    """The result of an Arrow function as a column of its declared type."""
     array = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
     if not isinstance(array, pa.Array):
         what = f"an Arrow function returned {type(result).__name__}, and not an array"
@@ -125,7 +125,7 @@ def arrow_made(result: Any, type_: Type) -> Any:
 
 
 def pandas_made(result: Any, type_: Type, zone: str, *, safe: bool) -> Any:
-    """What a pandas function gave as a column of its declared type."""
+    """The result of a pandas function as a column of its declared type."""
     import pandas as pd
 
     if isinstance(type_, Struct):
@@ -162,7 +162,7 @@ def _typed(array: Any, type_: Type, *, safe: bool) -> Any:
 
 
 def rows_made_by_arrow(results: list[Any], type_: Type, *, safe: bool) -> Any:
-    """What a function of rows gave, where Spark takes the results as Arrow."""
+    """The results of a function of rows, where Spark takes them as Arrow."""
     made: Any = getattr(LocalDataToArrowConversion, "_create_converter")(spark_type(type_))  # noqa: B009
     values = [made(value) for value in results]
     try:
@@ -172,7 +172,7 @@ def rows_made_by_arrow(results: list[Any], type_: Type, *, safe: bool) -> Any:
 
 
 def rows_made_by_java(results: list[Any], type_: Type) -> Any:
-    """What a function of rows gave, where Spark pickles the results and Java reads them.
+    """The results of a function of rows, where Spark pickles them and Java reads them.
 
     A value of another type than the declared one is NULL there, but for numbers that only differ in width, and text.
     """

@@ -35,7 +35,7 @@ def asking(engine: Engine, definitions: PipelineDefinitions, view: str, *, rows:
 
 
 class HeldByPipeline(HeldByRun):
-    """What the state of a pipeline keeps, as explanations read it."""
+    """The stored state of a pipeline, as explanations read it."""
 
     def __init__(self, engine: Engine, definitions: PipelineDefinitions) -> None:
         super().__init__(engine.run)

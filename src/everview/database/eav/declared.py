@@ -143,7 +143,7 @@ class _Wanted:
             self._said[IDENT] = Said(False, "identity")
 
     def find(self, name: str, part: Add | Retract | Swap) -> EdnAttribute | None:
-        """An attribute that is there, or is to be; raises `EdnError` for one that cannot be."""
+        """An attribute that exists or is to be made; raises `EdnError` for one that cannot be made."""
         try:
             known = self._attributes.find(name)
         except EdnError as error:

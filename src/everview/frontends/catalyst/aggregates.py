@@ -62,7 +62,7 @@ def _plain(name: str) -> AggregateHandler:
 
 
 def _tried(name: str) -> AggregateHandler:
-    """An aggregate that is NULL beyond the range of its type, if it was asked for so."""
+    """An aggregate that is NULL beyond the range of its type, if it is a ``try_`` one."""
 
     def make(given: AggregateNode) -> Expression:
         mode = given.reader.reading.answer(given.node, "mode")

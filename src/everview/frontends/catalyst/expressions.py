@@ -40,7 +40,7 @@ def _attribute(node: CatalystNode, reader: ExpressionReader) -> Expression:
 
 
 def as_spark_has_it(value: Expression, type_: Type) -> Expression:
-    """The value in the type that Spark has for it, where ours is another one."""
+    """The value cast to Spark's type of it, where ours is another."""
     return value if alike(value.type, type_) or not castable(value.type, type_) else cast(value, type_)
 
 

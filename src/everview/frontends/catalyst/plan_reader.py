@@ -80,7 +80,7 @@ INSTEAD: Final = {
 
 
 def instead(node: CatalystNode) -> str:
-    """What to write in place of a node that cannot be read."""
+    """The hint for a node that cannot be read: an alternative to it."""
     if node.kind.startswith("FlatMap"):
         return (
             f"write it as a grouped aggregate by F.pandas_udf or F.arrow_udf, which may return a struct; or {RECOMPUTE}"

@@ -85,7 +85,7 @@ class Attributes:
         self._found: dict[str, EdnAttribute | None] = {}
 
     def find(self, name: str) -> EdnAttribute | None:
-        """An attribute by its name, which begins with a colon; None if there is none."""
+        """An attribute by its name, which begins with a colon, or None."""
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]

@@ -82,7 +82,7 @@ def _told(error: EverviewError, query: EdnQuery, made: Translated) -> EdnError:
 
 
 def _known(reads: Mapping[str, Reads]) -> dict[Column, Type]:
-    found = dict[Column, Type]()
+    types = dict[Column, Type]()
     for name, read in reads.items():
         match read:
             case EdnAttribute():
@@ -93,8 +93,8 @@ def _known(reads: Mapping[str, Reads]) -> dict[Column, Type]:
                 columns = plan.schema.types
             case WrittenRows():
                 columns = read.types
-        found |= {(name, at): of for at, of in enumerate(columns) if of is not None}
-    return found
+        types |= {(name, number): of for number, of in enumerate(columns) if of is not None}
+    return types
 
 
 def _open(reads: Mapping[str, Reads], types: Mapping[Column, Type]) -> dict[str, Type | None]:
@@ -126,7 +126,7 @@ def _rows(name: str, reads: Reads, types: Mapping[Column, Type], attributes: Att
         case SourceColumns(plan):
             return plan
         case WrittenRows():
-            return reads.plan([types.get((name, at)) for at in range(len(reads.types))])
+            return reads.plan([types.get((name, number)) for number in range(len(reads.types))])
 
 
 def _anything(valued: bool, wanted: Type | None, facts: Sequence[EdnAttribute]) -> Plan:
@@ -154,60 +154,63 @@ def _named(fact: EdnAttribute, of: Type, schema: Schema) -> Plan:
 
 def _found(query: EdnQuery, plan: Plan) -> Plan:
     """The elements of :find from the bindings of its variables."""
-    if not any(isinstance(found, Aggregated) for found in query.find):
-        columns = [plan.column(_place(query, _variable(found).name)) for found in query.find]
+    if not any(isinstance(element, Aggregated) for element in query.find):
+        columns = [plan.column(_place(query, _variable(element).name)) for element in query.find]
         return Project(plan, tuple(columns), query.names)
-    groups = list(dict.fromkeys(_variable(found).name for found in query.find if not isinstance(found, Aggregated)))
-    calls = [_call(found, plan, query) for found in query.find if isinstance(found, Aggregated)]
+    groups = list(
+        dict.fromkeys(_variable(element).name for element in query.find if not isinstance(element, Aggregated))
+    )
+    calls = [_call(element, plan, query) for element in query.find if isinstance(element, Aggregated)]
     # Without groups there is a row also of nothing, which is no finding: the count tells.
     rows = AggregateCall("count", (), False, None, (), BIGINT, False)
-    names = (*(f"g{at}" for at in range(len(groups))), *(f"a{at}" for at in range(len(calls))), "rows")
+    names = (*(f"g{number}" for number in range(len(groups))), *(f"a{number}" for number in range(len(calls))), "rows")
     by = tuple(plan.column(_place(query, name)) for name in groups)
     made = Aggregate(plan, by, (*calls, rows), names)
     kept = made if groups else Filter(made, call("greater", made.column(len(names) - 1), literal(0, BIGINT)))
     numbers = iter(range(len(groups), len(names)))
     places = [
-        next(numbers) if isinstance(found, Aggregated) else groups.index(_variable(found).name) for found in query.find
+        next(numbers) if isinstance(element, Aggregated) else groups.index(_variable(element).name)
+        for element in query.find
     ]
-    columns = tuple(_cut(found, kept.column(at)) for found, at in zip(query.find, places, strict=True))
+    columns = tuple(_cut(element, kept.column(number)) for element, number in zip(query.find, places, strict=True))
     return Project(kept, columns, query.names)
 
 
 def _with_pulls(query: EdnQuery, plan: Plan, attributes: Attributes) -> Plan:
     """The plan with what is pulled in place of the entities."""
-    for column, found in enumerate(query.find):
-        if isinstance(found, PulledEntity):
-            _require_levels(found.pattern)
-            plan = pulled(plan, column, found.pattern, attributes)
+    for column, element in enumerate(query.find):
+        if isinstance(element, PulledEntity):
+            _require_levels(element.pattern)
+            plan = pulled(plan, column, element.pattern, attributes)
     return plan
 
 
-def _variable(found: Found) -> RuleVariable:
-    return found if isinstance(found, RuleVariable) else found.variable
+def _variable(element: Found) -> RuleVariable:
+    return element if isinstance(element, RuleVariable) else element.variable
 
 
-def _cut(found: Found, value: Expression) -> Expression:
+def _cut(element: Found, value: Expression) -> Expression:
     """The first of all values, or the last, from the least to the greatest, where only so many are asked for."""
-    if not isinstance(found, Aggregated) or found.most is None:
+    if not isinstance(element, Aggregated) or element.most is None:
         return value
-    ascending = literal(found.function == "min")
-    kept = call("slice", call("sort_array", value, ascending), literal(1, INTEGER), literal(found.most, INTEGER))
-    return kept if found.function == "min" else call("sort_array", kept, literal(True))
+    ascending = literal(element.function == "min")
+    kept = call("slice", call("sort_array", value, ascending), literal(1, INTEGER), literal(element.most, INTEGER))
+    return kept if element.function == "min" else call("sort_array", kept, literal(True))
 
 
 def _place(query: EdnQuery, name: str) -> int:
     """Where a variable stands among the bindings."""
-    found = list(map(_variable, query.find))
-    return list(dict.fromkeys(v.name for v in (*found, *query.with_))).index(name)
+    elements = list(map(_variable, query.find))
+    return list(dict.fromkeys(v.name for v in (*elements, *query.with_))).index(name)
 
 
-def _call(found: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
-    line = _AGGREGATES[found.function]
-    column = plan.column(_place(query, found.variable.name))
+def _call(element: Aggregated, plan: Plan, query: EdnQuery) -> AggregateCall:
+    line = _AGGREGATES[element.function]
+    column = plan.column(_place(query, element.variable.name))
     if line.takes == "numbers" and not is_number(column.type):
-        message = f"{found.function} takes numbers, and ?{found.variable.name} is {column.type}"
-        raise refuse(found.place, message, "count, min, max and distinct take values of every type")
-    if found.most is not None:
+        message = f"{element.function} takes numbers, and ?{element.variable.name} is {column.type}"
+        raise refuse(element.place, message, "count, min, max and distinct take values of every type")
+    if element.most is not None:
         return aggregate_call("collect_list", (column,))
     if line.form == "count different":
         return aggregate_call("count", (column,), distinct=True)

@@ -101,7 +101,7 @@ def _inner(form: AnyForm, depth: int) -> PullPattern | int:
 
 
 def endless(pattern: PullPattern) -> PulledAttribute | None:
-    """An attribute whose recursion has no number of levels, if there is one."""
+    """An attribute whose recursion is unbounded, or None."""
     for one in pattern.attributes:
         found = one if one.inner == ENDLESS else endless(one.inner) if isinstance(one.inner, PullPattern) else None
         if found is not None:

@@ -27,7 +27,7 @@ class ClauseScope:
         return cls(terms, count(1), plain=True)
 
     def term(self, name: str) -> Term:
-        """What a variable stands for."""
+        """The term that a variable stands for."""
         if name not in self._terms:
             self._terms[name] = RuleVariable(name) if self._plain else self.fresh(name)
         return self._terms[name]

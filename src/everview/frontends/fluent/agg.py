@@ -41,7 +41,7 @@ _door = partial(door, error=QueryError)
 
 @_door
 def count(column: str = "*", name: str | None = None, *, distinct: bool = False) -> Agg:
-    """How many rows, or how many of them have a value there; with ``distinct``, how many different values."""
+    """The number of rows, or of rows with a value in the column; with ``distinct``, of different values."""
     column = column_name(column)
     if distinct and column == "*":
         raise QueryError("count of distinct rows", hint='name a column: agg.count("artist_id", distinct=True)')

@@ -113,23 +113,23 @@ class Col:
         return compare(self.name, "not in", values)
 
     def like(self, pattern: str) -> Condition:
-        """It is like a pattern, in which % is any text and _ any character."""
+        """The column is like a pattern, in which % is any text and _ any character."""
         return compare(self.name, "like", pattern)
 
     def ilike(self, pattern: str) -> Condition:
-        """It is like a pattern, whatever the case."""
+        """The column is like a pattern, whatever the case."""
         return compare(self.name, "ilike", pattern)
 
     def between(self, low: Any, high: Any) -> Condition:
-        """It is at least the one and at most the other."""
+        """The column is at least the one value and at most the other."""
         return compare(self.name, "between", (low, high))
 
     def is_null(self) -> Condition:
-        """It is NULL."""
+        """The column is NULL."""
         return compare(self.name, "is", None)
 
     def is_not_null(self) -> Condition:
-        """It is not NULL."""
+        """The column is not NULL."""
         return compare(self.name, "is not", None)
 
     def _no_arithmetic(self, *_: Any) -> Any:

@@ -160,7 +160,7 @@ class Query:
         return PreparedQuery.of(self)
 
     def run(self) -> Any:
-        """What the query gives now: a list of dicts, one dict or None after `one`, or a value. Nothing is kept."""
+        """The query's answer now: a list of dicts, one dict or None after `one`, or a value. Nothing is kept."""
         return self.home.run(self)
 
     def materialize(self, name: str | None = None) -> Any:

@@ -56,7 +56,7 @@ class FrameHome(Protocol):
 
     @abstractmethod
     def binding(self) -> FrameBinding:
-        """What binds steps to the relations that there are now."""
+        """The binding of steps to the relations of the moment."""
         ...
 
     @abstractmethod
@@ -206,7 +206,7 @@ class DataFrame(AsFrames):
         return self.step("alias", {"name": alias})
 
     def transform(self, func: Callable[..., DataFrame], *args: Any, **kwargs: Any) -> DataFrame:
-        """What a function makes of the frame."""
+        """The result of a function of the frame."""
         return func(self, *args, **kwargs)
 
     # -- which rows
@@ -396,7 +396,7 @@ class DataFrame(AsFrames):
         return self.to_pandas()
 
     def count(self) -> int:
-        """How many rows there are now."""
+        """The number of rows now."""
         return len(self.answer())
 
     def take(self, num: int) -> list[FrameRow]:

@@ -41,7 +41,7 @@ class GroupedData:
         return self._made(calls)
 
     def count(self) -> DataFrame:
-        """How many rows there are of each group."""
+        """The number of rows of each group."""
         return self._made([called("count", FrameColumn("1", whole=True)).alias("count")])
 
     def sum(self, *cols: str) -> DataFrame:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MissingValues:
-    """What ``frame.na`` gives."""
+    """The methods of ``frame.na``, for missing values."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame

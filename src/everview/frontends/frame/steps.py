@@ -78,7 +78,7 @@ def from_text(text: str) -> FrameStep:
 
 
 def _marked(said: Mapping[str, Any], marks: Mapping[str, str]) -> dict[str, Any]:
-    """What a step was told, with other marks in its expressions."""
+    """The arguments of a step, with other marks in their expressions."""
     return {key: _remarked(value, marks) if key in EXPRESSIONS else value for key, value in said.items()}
 
 

@@ -267,7 +267,7 @@ def _part(model: type[Model], what: str, key: str, at: int, data: Any) -> Model:
 
 
 def _kind(model: type[BaseModel]) -> str:
-    """What a part is called in messages."""
+    """The name of a part in messages."""
     return model.__name__.removesuffix("Spec")
 
 

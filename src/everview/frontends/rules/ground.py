@@ -45,7 +45,7 @@ def check_ground(rule: Rule) -> None:
 
 
 def _check_branches(rule: Rule) -> None:
-    """Refuse a rule that has more ways through its disjunctions than can be joined one by one."""
+    """Refuse a rule whose disjunctions have too many combinations to be joined one by one."""
     nested = [aggregate.body or () for aggregate in aggregates(*rule.body)]
     if max(map(ways, (rule.body, *nested))) > MOST_WAYS:
         hint = "give the alternatives a relation of their own, with a rule for each"

@@ -41,10 +41,10 @@ def column_names(head: RuleAtom) -> tuple[str, ...]:
         return NULLARY.names
     if head.names is not None:
         return head.names
-    return unique(_name(term, at) for at, term in enumerate(head.terms))
+    return unique(_name(term, number) for number, term in enumerate(head.terms))
 
 
-def _name(term: Term, at: int) -> str:
+def _name(term: Term, number: int) -> str:
     match term:
         case RuleVariable(name):
             return name
@@ -53,43 +53,45 @@ def _name(term: Term, at: int) -> str:
         case AggregateTerm(function):
             return function
         case _:
-            return f"c{at + 1}"
+            return f"c{number + 1}"
 
 
 def functions_of(rules: Sequence[Rule]) -> dict[int, str]:
     """The function of each aggregated column of a head."""
-    found: dict[int, str] = {}
+    functions: dict[int, str] = {}
     for rule in rules:
-        for at, term in enumerate(rule.head.terms):
+        for number, term in enumerate(rule.head.terms):
             if isinstance(term, AggregateTerm) and term.body is None:
-                before = found.setdefault(at, term.function)
+                before = functions.setdefault(number, term.function)
                 if before != term.function:
-                    message = f"column {at + 1} of {rule.head.relation} is aggregated by {before} and {term.function}"
+                    message = (
+                        f"column {number + 1} of {rule.head.relation} is aggregated by {before} and {term.function}"
+                    )
                     raise fault(DatalogError, message, rule, "use one function in all rules of a head")
-    return found
+    return functions
 
 
 def parts_of(rule: Rule, functions: dict[int, str], context: BodyContext) -> list[RuleRows]:
     """The rows of a rule, one part for each choice of branches."""
-    found = [solved(body, context) for body in bodies(rule.body)]
-    if len(found) > 1 and any(function not in ("min", "max") for function in functions.values()):
-        found = [together(found)]  # what several branches give counts once
-    return [RuleRows(rule, bound.rows, _columns(rule, functions, bound)) for bound in found]
+    branches = [solved(body, context) for body in bodies(rule.body)]
+    if len(branches) > 1 and any(function not in ("min", "max") for function in functions.values()):
+        branches = [together(branches)]  # what several branches give counts once
+    return [RuleRows(rule, bound.rows, _columns(rule, functions, bound)) for bound in branches]
 
 
 def _columns(rule: Rule, functions: dict[int, str], bound: Bindings) -> tuple[Expression, ...]:
-    return tuple(_column(rule, at, functions.get(at), bound) for at in range(len(rule.head.terms)))
+    return tuple(_column(rule, number, functions.get(number), bound) for number in range(len(rule.head.terms)))
 
 
-def _column(rule: Rule, at: int, function: str | None, bound: Bindings) -> Expression:
-    term = rule.head.terms[at]
+def _column(rule: Rule, number: int, function: str | None, bound: Bindings) -> Expression:
+    term = rule.head.terms[number]
     if isinstance(term, Wildcard):
         raise unbound("_", rule, " in the head")
     if function is None:
         return expression(term, bound.values, rule)
     if not isinstance(term, AggregateTerm):
         if function not in ("min", "max"):
-            message = f"column {at + 1} of {rule.head.relation} is a {function} in other rules"
+            message = f"column {number + 1} of {rule.head.relation} is a {function} in other rules"
             raise fault(DatalogError, message, rule, f"aggregate it here, too: {function}({term})")
         return expression(term, bound.values, rule)
     if function == "count" or not term.arguments:
@@ -107,13 +109,13 @@ def column_types(
 ) -> Schema:
     """The schema of a head: as declared, else the types in which the rows of all rules, and ``before``, meet."""
     fields: list[Field] = []
-    for at, column in enumerate(names):
-        given = [(p.rule, p.columns[at]) for p in parts]
-        nullable = any(e.nullable for _, e in given) or (before is not None and before.fields[at].nullable)
+    for number, column in enumerate(names):
+        given = [(p.rule, p.columns[number]) for p in parts]
+        nullable = any(e.nullable for _, e in given) or (before is not None and before.fields[number].nullable)
         if declared is not None:
-            fields.append(replace(declared.fields[at], nullable=nullable))
+            fields.append(replace(declared.fields[number], nullable=nullable))
             continue
-        of = None if before is None else before.fields[at].type
+        of = None if before is None else before.fields[number].type
         for rule, e in sorted(given, key=lambda pair: isinstance(pair[1], Literal)):
             of = _with(of, e, rule, f"column {column} of {head}")
         assert of is not None, "a head has a rule"
@@ -127,11 +129,11 @@ def _with(of: Type | None, e: Expression, rule: Rule, what: str) -> Type:
         return own
     if isinstance(e, Literal) and as_type(e, of) is not None:
         return of
-    found = met(of, own)
-    if found is None:
+    common = met(of, own)
+    if common is None:
         hint = "a column has one type; to_number, to_float and to_string convert"
         raise fault(TypeConflict, f"{what} is {of} and {own}", rule, hint)
-    return found
+    return common
 
 
 # -- plans
@@ -144,10 +146,10 @@ def union_of(schema: Schema, parts: Sequence[RuleRows]) -> list[Plan]:
     written = dict.fromkeys(row for row in typed if all(isinstance(e, Literal) for e in row))
     rest = [p for p, row in zip(facts, typed, strict=True) if row not in written]
     rest += [p for p in parts if p.rule.body or not all(isinstance(e, Literal) for e in p.columns)]
-    found: list[Plan] = []
+    plans: list[Plan] = []
     if written:
-        found.append(Values(tuple(tuple(e for e in row if isinstance(e, Literal)) for row in written), schema))
-    return found + [Project(p.rows, _as_types(p, schema), schema.names) for p in rest]
+        plans.append(Values(tuple(tuple(e for e in row if isinstance(e, Literal)) for row in written), schema))
+    return plans + [Project(p.rows, _as_types(p, schema), schema.names) for p in rest]
 
 
 def given_rows(given: Plan, schema: Schema) -> Plan:
@@ -157,14 +159,14 @@ def given_rows(given: Plan, schema: Schema) -> Plan:
 
 
 def _as_types(part: RuleRows, schema: Schema) -> tuple[Expression, ...]:
-    found: list[Expression] = []
+    columns: list[Expression] = []
     for e, f in zip(part.columns, schema.fields, strict=True):
         cast_column = as_type(e, f.type)
         if cast_column is None:
             message = f"column {f.name} of {part.rule.head.relation} is {f.type}, and the rule gives {e.type}"
             raise fault(TypeConflict, message, part.rule, "to_number, to_float and to_string convert")
-        found.append(cast_column)
-    return tuple(found)
+        columns.append(cast_column)
+    return tuple(columns)
 
 
 def all_of(plans: Sequence[Plan]) -> Plan:
@@ -180,7 +182,7 @@ def contributed(declared: Schema | None, functions: Mapping[int, str], rows: Sch
     if declared is None:
         return rows
     fields = zip(declared.fields, rows.fields, strict=True)
-    kept = (at not in functions or functions[at] in ("min", "max") for at in range(len(rows)))
+    kept = (number not in functions or functions[number] in ("min", "max") for number in range(len(rows)))
     return Schema(
         Field(d.name, d.type if keep else r.type, r.nullable) for keep, (d, r) in zip(kept, fields, strict=True)
     )
@@ -188,29 +190,29 @@ def contributed(declared: Schema | None, functions: Mapping[int, str], rows: Sch
 
 def grouped(rows: Plan, functions: Mapping[int, str], declared: Schema | None, rule: Rule) -> Plan:
     """Group the rows of all rules of a head by its plain columns, and aggregate the others."""
-    keys = [at for at in range(len(rows.schema)) if at not in functions]
-    groups = tuple(rows.column(at) for at in keys) or (TRUE,)  # one group, but of nothing there is none
-    aggregates = {at: made(function, (rows.column(at),), rule) for at, function in functions.items()}
-    calls = [c for found in aggregates.values() for c in found.calls]
+    keys = [number for number in range(len(rows.schema)) if number not in functions]
+    groups = tuple(rows.column(number) for number in keys) or (TRUE,)  # one group, but of nothing there is none
+    aggregates = {number: made(function, (rows.column(number),), rule) for number, function in functions.items()}
+    calls = [c for aggregate in aggregates.values() for c in aggregate.calls]
     names = unique([*(str(g) for g in groups), *(f"a{i}" for i in range(len(calls)))])
     plan = nodes.Aggregate(rows, groups, tuple(calls), names)
     results = iter(plan.columns[len(groups) :])
-    values: dict[int, Expression] = {at: plan.column(place) for place, at in enumerate(keys)}
-    for at, found in aggregates.items():
-        values[at] = found.finish([next(results) for _ in found.calls])
+    values: dict[int, Expression] = {number: plan.column(place) for place, number in enumerate(keys)}
+    for number, aggregate in aggregates.items():
+        values[number] = aggregate.finish([next(results) for _ in aggregate.calls])
     shown = declared.names if declared is not None else rows.schema.names
-    columns = tuple(_declared(values[at], declared, at, rule) for at in range(len(rows.schema)))
+    columns = tuple(_declared(values[number], declared, number, rule) for number in range(len(rows.schema)))
     if columns == plan.columns and shown == plan.schema.names:
         return plan
     return Project(plan, columns, shown)
 
 
-def _declared(value: Expression, declared: Schema | None, at: int, rule: Rule) -> Expression:
+def _declared(value: Expression, declared: Schema | None, number: int, rule: Rule) -> Expression:
     if declared is None:
         return value
-    f = declared.fields[at]
-    found = as_type(value, f.type)
-    if found is None:
+    f = declared.fields[number]
+    cast_value = as_type(value, f.type)
+    if cast_value is None:
         message = f"column {f.name} of {rule.head.relation} is {f.type}, and the rule gives {value.type}"
         raise fault(TypeConflict, message, rule, "declare it as that type")
-    return found
+    return cast_value

@@ -17,19 +17,19 @@ def given_name(head: str) -> str:
 
 
 def arity(schema: Schema) -> int:
-    """How many terms an atom of the relation has."""
+    """The number of terms of the relation's atoms."""
     return 0 if schema == NULLARY else len(schema)
 
 
 def function_type(name: str) -> Type | None:
-    """What a user's function gives; None if there is none of that name."""
+    """The type of a user's function's result; None if no function has the name."""
     if not is_registered(name) or registered(name).aggregate:
         return None
     return registered(name).type
 
 
 def aggregate_type(name: str) -> Type | None:
-    """What a user's aggregate gives; None if there is none of that name."""
+    """The type of a user's aggregate's result; None if no aggregate has the name."""
     if not is_registered(name) or not registered(name).aggregate:
         return None
     return registered(name).type

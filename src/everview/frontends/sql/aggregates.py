@@ -272,7 +272,7 @@ def _by(line: AggregateFunction) -> Reader:
 
 
 def _count_of_values(written: SqlCall, count: Expression, site: Site) -> int:
-    """How many values `max_by(x, y, n)` is to give."""
+    """The number of values that `max_by(x, y, n)` is to give."""
     if written.distinct:
         hint = "take the different rows in a subquery"
         raise site.context.error(f"{written.name} of several distinct values", written.node, hint)

@@ -105,7 +105,7 @@ def _inserted(node: exp.Insert, scan: Scan, context: QueryContext) -> Plan:
 
 
 def _width(node: exp.Expr) -> int:
-    """How many values the first row of a query has that is written down."""
+    """The number of values in the first written row of a query."""
     if isinstance(node, exp.Values) and node.expressions:
         first = node.expressions[0]
         return len(first.expressions) if isinstance(first, exp.Tuple) else 1

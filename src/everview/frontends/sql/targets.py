@@ -34,7 +34,7 @@ class Target:
 
     @property
     def width(self) -> int:
-        """How many columns the table has."""
+        """The number of the table's columns."""
         return len(self.scan.schema)
 
 
@@ -190,7 +190,7 @@ def computed(text: str, schema: Schema, column: int, scope: Scope, context: Quer
 
 
 def returned(node: exp.Expr, rows: Plan, target: Target, context: QueryContext, start: int = 0) -> st.Select | None:
-    """What RETURNING gives of the changed rows, whose columns begin at ``start``; None without the clause."""
+    """The columns of RETURNING over the changed rows, which begin at ``start``; None without the clause."""
     clause = node.args.get("returning")
     if clause is None:
         return None

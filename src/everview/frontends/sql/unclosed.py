@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def left_open(text: str) -> Iterator[tuple[int, str]]:
-    r"""The quote or comment left open, if there is one: the offset at which it opens, and its name.
+    r"""The offset and the name of a quote or comment that is left open, if any.
 
     >>> list(left_open('SELECT "a", `b FROM t'))
     [(12, 'quote `')]

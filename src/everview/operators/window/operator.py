@@ -11,7 +11,7 @@ import numpy as np
 from everview.errors import WeightOverflow
 from everview.operators.by_state import ByState, OverChanges, OverWhole
 from everview.operators.index import Order, restore
-from everview.operators.operator import Context, Layout, Origin, Origins, Port, UnaryOperator, key_partition
+from everview.operators.operator import Context, FieldOrigin, Layout, Origins, Port, UnaryOperator, key_partition
 from everview.operators.window.aggregates import AggregateOver
 from everview.operators.window.frames import Places
 from everview.operators.window.functions import SESSIONS, Over
@@ -122,4 +122,4 @@ class WindowIncremental(OverChanges, _Window):
     def origins(self) -> Origins:
         """A row can join or split only sessions whose end is at most the gap before the row's time."""
         groups, edges = super().origins, self.sessions
-        return groups if edges is None else {**groups, edges.last: (Origin(0, edges.moment, edges.gap),)}
+        return groups if edges is None else {**groups, edges.last: (FieldOrigin(0, edges.moment, edges.gap),)}

@@ -55,7 +55,7 @@ class Note:
 
     @property
     def added(self) -> int:
-        """How many slices come with the replacements; the store gives ids to these before it does to others."""
+        """The number of slices in the replacements; the store numbers these before others."""
         return sum([replace.new is not None for replace in self.replaces])
 
 
@@ -198,7 +198,7 @@ class Durable:
 
     @property
     def divisions(self) -> int:
-        """By how many the codes of interned values are divided, where many are stored at once."""
+        """The number of divisions of interned codes, where many are stored at once."""
         return int(self.store.meta.get(interned.DIVIDED) or self._shards)
 
     def commit(

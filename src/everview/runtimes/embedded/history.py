@@ -79,7 +79,7 @@ def epoch_at(path: str | Path, moment: dt.datetime) -> int:
 
 
 def described_at(path: str | Path, epoch: int) -> Mapping[str, Any]:
-    """What a state said of itself at an epoch."""
+    """The description that a state has of itself at an epoch."""
     with Store.attach(path, epoch) as state:
         return dict(state.manifest.meta)
 

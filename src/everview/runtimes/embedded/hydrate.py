@@ -111,34 +111,34 @@ def _forget_expired(program: Program, state: ProgramState, held: Held) -> None:
     Operators have read them whole: what they make of rows that have expired since is a part of their results.
     """
     known, new = integrals(program, held), set(new_nodes(program, held))
-    for at in sorted(new & expiring_nodes(program)):
-        (index,) = inputs_of(program.circuit[at])
+    for node_id in sorted(new & expiring_nodes(program)):
+        (index,) = inputs_of(program.circuit[node_id])
         source = None if index is None else inputs_of(program.circuit[index])[0]
         if index is None or source not in known:
             continue
         state.absorb()
-        for shard, trace in enumerate(state.of(at)):
+        for shard, trace in enumerate(state.of(node_id)):
             trace.abandon()
-            state.push(shard, (), {at: known[source].read_by(operator_of(program, index), held, shard)})
+            state.push(shard, (), {node_id: known[source].read_by(operator_of(program, index), held, shard)})
 
 
 def expiring_nodes(program: Program) -> set[int]:
     """The streams that are kept without what has expired, their indexes, and the traces of these."""
-    found: set[int] = set()
-    for at in program.order:
-        node = program.circuit[at]
+    expiring: set[int] = set()
+    for node_id in program.order:
+        node = program.circuit[node_id]
         inputs = [i for i in inputs_of(node) if i is not None]
         plus = isinstance(node, Apply) and isinstance(node.operator, Plus)
         if plus and any(_takes_back(program, i) for i in inputs):
-            found.add(at)
+            expiring.add(node_id)
         elif isinstance(node, Apply) and isinstance(node.operator, Index | Arrange | Exchange | WindowIncremental):
-            found.update({at} if found.intersection(inputs) else ())
-    return found
+            expiring.update({node_id} if expiring.intersection(inputs) else ())
+    return expiring
 
 
-def _takes_back(program: Program, at: int) -> bool:
+def _takes_back(program: Program, node_id: int) -> bool:
     """Whether a stream is the feedback of what has expired."""
-    node = _below_moves(program, program.circuit[at])
+    node = _below_moves(program, program.circuit[node_id])
     if not isinstance(node, Feedback) or node.input is None:
         return False
     below = _below_moves(program, program.circuit[node.input])
@@ -156,7 +156,7 @@ def _below_moves(program: Program, node: Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class HydrationPlan:
-    """How new traces are computed: the nodes to run, and the held streams to start from."""
+    """The computation of new traces: the nodes to run, and the held streams to start from."""
 
     program: Program
     needed: set[int]
@@ -166,19 +166,19 @@ class HydrationPlan:
     @property
     def traces(self) -> frozenset[str]:
         """The names of the traces that are read."""
-        return frozenset(self.known[at].name for at in self.given)
+        return frozenset(self.known[node_id].name for node_id in self.given)
 
     @property
     def sources(self) -> dict[str, int]:
         """The sources that are read from their beginning, because no trace holds their rows."""
-        return {name: at for name, at in self.program.circuit.sources.items() if at in self.needed}
+        return {name: node_id for name, node_id in self.program.circuit.sources.items() if node_id in self.needed}
 
 
 def hydration(program: Program, held: Container[str]) -> HydrationPlan:
     """The plan for computing a program's traces that are not held yet."""
     wanted, expiring = new_nodes(program, held), expiring_nodes(program)
     # A trace that expires does not hold what has come by its stream so far.
-    known = {at: integral for at, integral in integrals(program, held).items() if at not in expiring}
+    known = {node_id: integral for node_id, integral in integrals(program, held).items() if node_id not in expiring}
     return HydrationPlan(program, *_back_from(program, wanted, known), known)
 
 
@@ -202,21 +202,21 @@ class PassingCells(dict[int, Matrix]):
 
 
 def _readers(program: Program, nodes: set[int]) -> dict[int, int]:
-    """How often operators take each stream, of those that nothing else reads: no trace, loop or feedback."""
+    """The number of operators that read each stream, of streams that no trace, loop or feedback reads."""
     count, others = Counter[int](), set[int]()
-    for at in nodes:
-        node = program.circuit[at]
+    for node_id in nodes:
+        node = program.circuit[node_id]
         others.update(read.node for read in reads_of(node))
         if isinstance(node, Apply) and not isinstance(node.operator, Exchange):
             count.update(i for i in node.inputs if i is not None)
         else:
             others.update(i for i in inputs_of(node) if i is not None)
-    return {at: times for at, times in count.items() if at not in others}
+    return {node_id: times for node_id, times in count.items() if node_id not in others}
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """How computing starts from a stream whose integral is held.
+    """The start of a computation from a stream whose integral is held.
 
     Operators that look at one row at a time, and indexes, are computed from the trace at once, where they read the
     stream. The ``whole`` stream is needed only by others.
@@ -233,12 +233,12 @@ class Departure:
 
 
 def _departures(program: Program, needed: set[int], known: Mapping[int, Integral], given: set[int]) -> list[Departure]:
-    readers: dict[int, list[int]] = {at: [] for at in sorted(given)}
-    for at in sorted(needed):
-        node = program.circuit[at]
+    readers: dict[int, list[int]] = {node_id: [] for node_id in sorted(given)}
+    for node_id in sorted(needed):
+        node = program.circuit[node_id]
         for other in {*inputs_of(node), *(read.node for read in reads_of(node))} & given:
             assert other is not None, "a program is connected"
-            readers[other].append(at)
+            readers[other].append(node_id)
     return [_departure(program, needed, known[start], start, others) for start, others in readers.items()]
 
 
@@ -246,8 +246,8 @@ def _departure(program: Program, needed: set[int], known: Integral, start: int, 
     if program.shards > 1 or known.sorted:  # over several shards rows move; and what is to be sorted is whole
         return Departure(start, Route(start, (), ()), (), True)
     walk = walk_from(program, start, needed)
-    rest = [at for at in readers if at not in walk.nodes]
-    indexes = tuple(at for at in rest if _takes_words(program, at))
+    rest = [node_id for node_id in readers if node_id not in walk.nodes]
+    indexes = tuple(node_id for node_id in rest if _takes_words(program, node_id))
     return Departure(start, walk, indexes, len(indexes) < len(rest) or not readers)
 
 
@@ -267,48 +267,48 @@ def _fill(
             if departure.walk.nodes:
                 whole = integral.whole(held, shard)
                 cell.update(walked(program, departure.walk, whole, integral.columns, context))
-            for at in departure.indexes:
-                cell[at] = integral.read_by(operator_of(program, at), held, shard)
+            for node_id in departure.indexes:
+                cell[node_id] = integral.read_by(operator_of(program, node_id), held, shard)
             if departure.whole:
                 cell[start] = integral.read(held, shard)
     for cell, rows in zip(cells, first, strict=False):
         cell.update(rows)
 
 
-def _takes_words(program: Program, at: int) -> bool:
-    node = program.circuit[at]
+def _takes_words(program: Program, node_id: int) -> bool:
+    node = program.circuit[node_id]
     return isinstance(node, Apply) and chosen_words(node.operator) is not None
 
 
 def new_nodes(program: Program, held: Container[str]) -> list[int]:
     """The nodes of the root that own a trace of a new name, or whose child does."""
-    found: dict[int, None] = {}
+    new: dict[int, None] = {}
     for path, inner in program.nested():
-        for at, name in inner.names.items():
+        for node_id, name in inner.names.items():
             if name not in held:
-                found[path[0] if path else at] = None
-    return list(found)
+                new[path[0] if path else node_id] = None
+    return list(new)
 
 
 def integrals(program: Program, held: Container[str]) -> dict[int, Integral]:
     """The root's streams with held integrals: streams arranged in a held trace, and the streams they index."""
-    found: dict[int, Integral] = {}
-    for at, name in program.names.items():
-        node = program.circuit[at]
+    integral_of: dict[int, Integral] = {}
+    for node_id, name in program.names.items():
+        node = program.circuit[node_id]
         if name not in held or not (isinstance(node, Apply) and isinstance(node.operator, Arrange)):
             continue
         (input_,) = node.inputs
         assert input_ is not None, "a program is connected"
-        found[at] = found[input_] = Integral(name)
+        integral_of[node_id] = integral_of[input_] = Integral(name)
         beyond = _indexed(program, input_, name)
         if beyond is not None:
-            found.setdefault(*beyond)
-    return found
+            integral_of.setdefault(*beyond)
+    return integral_of
 
 
-def _indexed(program: Program, at: int, name: str) -> tuple[int, Integral] | None:
+def _indexed(program: Program, node_id: int, name: str) -> tuple[int, Integral] | None:
     """The input of an index, as the rows of its trace with their columns put back."""
-    node = program.circuit[at]
+    node = program.circuit[node_id]
     if not (isinstance(node, Apply) and isinstance(node.operator, Index)):
         return None
     index, (source,) = node.operator, node.inputs
@@ -326,14 +326,14 @@ def _back_from(program: Program, wanted: Iterable[int], known: Mapping[int, Inte
     needed, given = set[int](), set[int]()
     waiting = list(wanted)
     while waiting:
-        at = waiting.pop()
-        node = program.circuit[at]
-        if at in needed or at in given or _finds_nothing(node):
+        node_id = waiting.pop()
+        node = program.circuit[node_id]
+        if node_id in needed or node_id in given or _finds_nothing(node):
             continue
-        if at in known:
-            given.add(at)
+        if node_id in known:
+            given.add(node_id)
             continue
-        needed.add(at)
+        needed.add(node_id)
         waiting += [i for i in inputs_of(node) if i is not None]
         waiting += [read.node for read in reads_of(node)]
     return needed, given
@@ -354,8 +354,8 @@ def part_of(program: Program, nodes: set[int]) -> Program:
     part.stages = tuple(
         replace(
             stage,
-            nodes=tuple(at for at in stage.nodes if at in nodes),
-            moves=tuple(at for at in stage.moves if at in nodes),
+            nodes=tuple(node_id for node_id in stage.nodes if node_id in nodes),
+            moves=tuple(node_id for node_id in stage.moves if node_id in nodes),
         )
         for stage in program.stages
     )

@@ -52,7 +52,7 @@ class OrderedTrace:
         return np.argsort(self.words)
 
     def known(self, values: Values) -> int:
-        """How many of the first columns have known values, so that rows can be sought by them."""
+        """The number of first columns with known values, by which rows can be sought."""
         count = 0
         while count < self.sought and self.columns[count] in values:
             count += 1

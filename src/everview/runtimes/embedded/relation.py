@@ -112,7 +112,7 @@ class KeptTable:
         return changed
 
     def count(self, rows: Matrix, state: ProgramState, pending: Pending) -> int:
-        """How many different rows have the keys that these begin with."""
+        """The number of different rows with the keys that these rows begin with."""
         words, known = self.resolver.key, 0
         for shard, part in enumerate(self._parts(last_of_key(rows, words))):
             weights = self._contents(state, shard, pending[shard]).weights(distinct_keys(part, words), words)
@@ -150,7 +150,7 @@ class KeptTable:
         return Batch(self.schema, whole, self.dictionary)
 
     def stored_rows(self, state: ProgramState) -> int:
-        """How many rows are stored, those that cancel each other included."""
+        """The number of stored rows, with rows that cancel each other."""
         return sum(len(trace.past) for trace in state.of(self.resolver.trace))
 
     # -- inside

@@ -36,7 +36,7 @@ class Reshape:
     key: tuple[str, ...]
 
     def differences(self) -> list[str]:
-        """What is different, column by column.
+        """The differences, column by column.
 
         >>> before, after = Schema.parse("id INTEGER NOT NULL, x STRING"), Schema.parse("id BIGINT NOT NULL, y DATE")
         >>> Reshape("t", "…", before, after, ("id",)).differences()

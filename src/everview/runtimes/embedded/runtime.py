@@ -228,7 +228,7 @@ class Embedded(Epochs):
         return self.views[name]
 
     def table(self, name: str) -> CircuitView:
-        """What a source holds, if that is kept."""
+        """The contents of a source that is kept."""
         self.require_here()
         if name not in self.tables:
             raise unknown_name("table", name, self.tables)
@@ -453,5 +453,5 @@ class Embedded(Epochs):
 
     @property
     def saved_offsets(self) -> Mapping[str, Any]:
-        """How far sources have been read by what would be there after a crash."""
+        """The offsets of sources that a crash would leave."""
         return self.offsets if self.durable is None else self.durable.store.manifest.offsets

@@ -54,7 +54,7 @@ class TurnPlan:
 
     @cached_property
     def moved(self) -> dict[str, str]:
-        """By name, the stored traces that hold the same under another: their sources have other columns now.
+        """The stored traces that hold the same under other names, by the new names: their sources have other columns.
 
         What reads only columns that have stayed is what it was. A trace inside a loop goes with all others there.
         """
@@ -121,7 +121,7 @@ class TurnPlan:
 
     @cached_property
     def hydration(self) -> HydrationPlan:
-        """What computing the new traces takes."""
+        """The computation of the new traces."""
         return hydration(self.program, self.held)
 
     @cached_property

@@ -47,19 +47,19 @@ class Route:
 def walk_from(program: Program, start: int, needed: set[int]) -> Route:
     """The walk from a stream through the needed nodes."""
     reached: dict[int, None] = {}
-    for at in program.order:
-        node = program.circuit[at]
-        if at in needed and isinstance(node, Apply) and _by_row(node.operator) and not node.reads:
+    for node_id in program.order:
+        node = program.circuit[node_id]
+        if node_id in needed and isinstance(node, Apply) and _by_row(node.operator) and not node.reads:
             (before,) = node.inputs
             if before == start or before in reached:
-                reached[at] = None
-    ends = {i for at in needed - reached.keys() for i in _streams_read(program, at) if i in reached}
+                reached[node_id] = None
+    ends = {i for node_id in needed - reached.keys() for i in _streams_read(program, node_id) if i in reached}
     # What nothing reads is there to be kept: such a node owns a trace, and is no step of a walk.
-    return Route(start, tuple(reached), tuple(at for at in reached if at in ends))
+    return Route(start, tuple(reached), tuple(node_id for node_id in reached if node_id in ends))
 
 
-def _streams_read(program: Program, at: int) -> list[int]:
-    node = program.circuit[at]
+def _streams_read(program: Program, node_id: int) -> list[int]:
+    node = program.circuit[node_id]
     return [*(i for i in inputs_of(node) if i is not None), *(read.node for read in reads_of(node))]
 
 
@@ -105,13 +105,13 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a program makes of each row."""
+    """Rows computed from each row by a program."""
 
     program: WordProgram
     constants: Words | None = None
 
     def bound(self, dictionary: Dictionary) -> Computed:
-        """With its constants as words, so that threads need not ask the dictionary."""
+        """The recipe with its constants as words, so that threads need not ask the dictionary."""
         return Computed(self.program, self.program.constants(dictionary))
 
     def write(self, rows: Matrix, out: Matrix) -> int:
@@ -124,7 +124,7 @@ Recipe = Taken | Computed
 
 
 def fused(operator: Operator, before: Recipe, functions: Mapping[str, Function]) -> Recipe | None:
-    """What an operator makes of the result of a recipe, as a recipe; None if that takes a step of its own."""
+    """The recipe followed by an operator, as one recipe; None if the operator needs a step of its own."""
     if isinstance(operator, Project):
         columns = word_columns(operator.source.schema, operator.fields)
         if isinstance(before, Taken):
@@ -150,13 +150,13 @@ def walked(program: Program, walk: Route, whole: Matrix, columns: Words | None, 
     if not len(whole):
         return {}
     steps = _steps(program, walk, all_words(whole) if columns is None else columns, context)
-    outs = {at: space(len(whole), program.circuit.layout(at).width + 1) for at in walk.ends}
+    outs = {node_id: space(len(whole), program.circuit.layout(node_id).width + 1) for node_id in walk.ends}
     parts = _parts(len(whole), alone=any(step.recipe is None and step.operator.reads_values for step in steps))
     fills = each(lambda part: _fill(outs, whole, part, steps), parts)
-    for at, rows in _rows_put_out(steps, fills, len(whole)).items():
-        program.spent[at].add(rows, sum(fill[at].seconds for fill in fills))
+    for node_id, rows in _rows_put_out(steps, fills, len(whole)).items():
+        program.spent[node_id].add(rows, sum(fill[node_id].seconds for fill in fills))
     starts = [lo for lo, _ in parts]
-    return {at: together(out, starts, [fill[at].rows for fill in fills]) for at, out in outs.items()}
+    return {node_id: together(out, starts, [fill[node_id].rows for fill in fills]) for node_id, out in outs.items()}
 
 
 def _rows_put_out(steps: Sequence[WalkStep], fills: Sequence[Mapping[int, Spent]], whole: int) -> dict[int, int]:
@@ -164,11 +164,11 @@ def _rows_put_out(steps: Sequence[WalkStep], fills: Sequence[Mapping[int, Spent]
     rows: dict[int, int] = {}
     for step in reversed(steps):
         if step.written:
-            rows[step.at] = sum(fill[step.at].rows for fill in fills)
+            rows[step.node_id] = sum(fill[step.node_id].rows for fill in fills)
         elif isinstance(step.recipe, Taken):
-            rows[step.at] = whole
+            rows[step.node_id] = whole
         if step.previous is not None and not step.previous.written:
-            rows[step.previous.at] = rows[step.at]
+            rows[step.previous.node_id] = rows[step.node_id]
     return rows
 
 
@@ -176,7 +176,7 @@ def _rows_put_out(steps: Sequence[WalkStep], fills: Sequence[Mapping[int, Spent]
 class WalkStep:
     """One step of a walk: by a recipe, from a block of the trace; or else by the operator, from the stream before."""
 
-    at: int
+    node_id: int
     previous: WalkStep | None  # None: the stream that the walk starts from
     operator: Operator
     recipe: Recipe | None
@@ -204,7 +204,7 @@ class WalkStep:
         if self.previous is None:
             before = project(block, self.start)
         elif self.previous.written:
-            before = streams[self.previous.at]
+            before = streams[self.previous.node_id]
         else:
             before = self.previous.step(block, streams)
         if not len(before):
@@ -215,25 +215,29 @@ class WalkStep:
 def _steps(program: Program, walk: Route, start: Words, context: Context) -> list[WalkStep]:
     """The steps of a walk, those that others stand for left out."""
     recipes: dict[int, Recipe | None] = {}
-    readers = Counter(before for at in walk.nodes for before in _streams_read(program, at))
-    for at in walk.nodes:
-        (before,) = _streams_read(program, at)
+    readers = Counter(before for node_id in walk.nodes for before in _streams_read(program, node_id))
+    for node_id in walk.nodes:
+        (before,) = _streams_read(program, node_id)
         known = Taken(start) if before == walk.start else recipes[before]
         # A program whose result several read is run once.
         shared = isinstance(known, Computed) and (before in walk.ends or readers[before] > 1)
-        recipes[at] = None if known is None or shared else fused(operator_of(program, at), known, context.functions)
-    unfused = {before for at in walk.nodes if recipes[at] is None for before in _streams_read(program, at)}
+        recipes[node_id] = (
+            None if known is None or shared else fused(operator_of(program, node_id), known, context.functions)
+        )
+    unfused = {
+        before for node_id in walk.nodes if recipes[node_id] is None for before in _streams_read(program, node_id)
+    }
     steps: dict[int, WalkStep] = {}
-    for at in walk.nodes:
-        (before,), recipe = _streams_read(program, at), recipes[at]
-        steps[at] = WalkStep(
-            at,
+    for node_id in walk.nodes:
+        (before,), recipe = _streams_read(program, node_id), recipes[node_id]
+        steps[node_id] = WalkStep(
+            node_id,
             steps.get(before),
-            operator_of(program, at),
+            operator_of(program, node_id),
             None if recipe is None else recipe.bound(context.dictionary),
-            at in walk.ends or at in unfused,
+            node_id in walk.ends or node_id in unfused,
             start,
-            program.circuit.layout(at).width,
+            program.circuit.layout(node_id).width,
             context,
         )
     return list(steps.values())
@@ -243,7 +247,7 @@ def _fill(
     outs: Mapping[int, Matrix], whole: Matrix, part: tuple[int, int], steps: Sequence[WalkStep]
 ) -> dict[int, Spent]:
     """Send the rows of a part through a walk, and write what comes out from the part's first row on."""
-    spent = {step.at: Spent() for step in steps}
+    spent = {step.node_id: Spent() for step in steps}
     first, last = part
     with at_most(1):
         for lo in range(first, last, BLOCK):
@@ -252,10 +256,10 @@ def _fill(
                 if not step.written:
                     continue
                 began = perf_counter()
-                out = outs.get(step.at)
-                room = None if out is None else out[first + spent[step.at].rows :]
-                streams[step.at] = rows = step.rows(block, streams, room)
-                spent[step.at].add(len(rows), perf_counter() - began)
+                out = outs.get(step.node_id)
+                room = None if out is None else out[first + spent[step.node_id].rows :]
+                streams[step.node_id] = rows = step.rows(block, streams, room)
+                spent[step.node_id].add(len(rows), perf_counter() - began)
     return spent
 
 
@@ -266,8 +270,8 @@ def _parts(rows: int, *, alone: bool) -> list[tuple[int, int]]:
     return [(lo, min(lo + size, rows)) for lo in range(0, rows, size)]
 
 
-def operator_of(program: Program, at: int) -> Operator:
+def operator_of(program: Program, node_id: int) -> Operator:
     """The operator of a node."""
-    node = program.circuit[at]
+    node = program.circuit[node_id]
     assert isinstance(node, Apply), "a step of a walk is an operator"
     return node.operator

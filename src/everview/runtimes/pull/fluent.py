@@ -86,7 +86,7 @@ class AtPipeline(Home):
         return self.living(query.parts(), query.said.relation if name is None else relation_name(name))
 
     def answered(self, part: QueryPart) -> Any:
-        """What a query gives, from the rows of all its parts at one moment."""
+        """The answer of a query, from the rows of all its parts at one moment."""
         named = dict(part.walk(""))
         rows = self.pipeline.pull(*(one.plan for one in named.values()))
         return trees(part, dict(zip(named, rows, strict=True)))
@@ -108,7 +108,7 @@ class Living:
         self.name, self.part, self.feeds = name, part, feeds
 
     def value(self) -> Any:
-        """What the query gives now."""
+        """The answer of the query now."""
         with self.feeds.lock:
             rows = {name: feed.rows() for name, feed in self.feeds.feeds.items()}
         return trees(self.part, rows, self.name)

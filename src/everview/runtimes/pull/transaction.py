@@ -51,7 +51,7 @@ class SourceTransaction:
             raise
 
     def savepoint(self) -> dict[str, Any]:
-        """What has been collected so far, for `back_to`."""
+        """The changes collected so far, for `back_to`."""
         return {name: writes.savepoint() for name, writes in self._writes.items()}
 
     def back_to(self, savepoint: Mapping[str, Any]) -> None:

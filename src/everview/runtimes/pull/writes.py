@@ -114,7 +114,7 @@ class Writes:
         return Update({row: weight for row, weight in changes.items() if weight})
 
     def savepoint(self) -> tuple[Held, dict[Row, int]]:
-        """What has been collected so far, for `back_to`."""
+        """The changes collected so far, for `back_to`."""
         return dict(self._held), dict(self._bag)
 
     def back_to(self, savepoint: tuple[Held, dict[Row, int]]) -> None:

@@ -177,7 +177,7 @@ class Cluster:
             cells[shard][node] = joined(program, node, self._here(cell), self.context)
 
     def fetch_due(self, due: Sequence[Owed]) -> list[Owed]:
-        """What is due, as matrices."""
+        """Owed rows, as matrices."""
         here = lambda sent: {n: m if isinstance(m, np.ndarray) else one(self._here(m)) for n, m in sent.items()}  # noqa: E731
         return [Owed(here(owed.held), here(owed.woken)) for owed in due]
 
@@ -248,7 +248,7 @@ class Cluster:
                 cells[shard][node] = Scattered(tuple(part for part, _ in parts), program.empty(node).shape[1])
 
     def _later(self, program: Program, node: int, parts: Sequence[tuple[CellPart, At]]) -> Any:
-        """What is left for later times: with the times in the rows, or as files by time."""
+        """Rows owed to later times: with the times in the rows, or as files by time."""
         matrices = [part for part, _ in parts if isinstance(part, np.ndarray)]
         if matrices:
             assert len(matrices) == len(parts), "a shard is one task's"

@@ -50,7 +50,7 @@ Coder = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 @dataclass(frozen=True)
 class Coding:
-    """How the changes of one source become rows of the wire.
+    """The coding of one source's changes as rows of the wire.
 
     A row goes to the shard that `Exchange` by the fields ``partition`` gives it; without fields, to any. The rows of
     a keyed source carry their order and arrival before the weight. What is the same for all rows need not cross to
@@ -89,7 +89,7 @@ class Coding:
         return followed_by(COMMAND if self.keyed else (WEIGHT,), words, {ARRIVAL: arrival, **given})
 
     def passer(self) -> InlinePasser:
-        """What passes the rows on, in a task."""
+        """The writer of the rows that a task passes on."""
         passing = self.passing
         return (
             InlinePasser() if passing is None else Passer(passing.path, passing.epoch, attempt(f"coding.{self.node}"))

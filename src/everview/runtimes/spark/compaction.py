@@ -58,7 +58,7 @@ def first_to_merge(rows: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What the tasks of a compaction are told; ``epoch`` is the one that is read, and stays the last."""
+    """The job of a compaction's tasks; ``epoch`` is the one to read, and stays the last."""
 
     program: Program
     path: str

@@ -213,7 +213,7 @@ class Engine(Closing):
 
     @property
     def divisions(self) -> int:
-        """By how many the codes of values are divided where tasks write them."""
+        """The number of divisions of values' codes, where tasks write them."""
         return self.durable.divisions
 
     @property
@@ -254,7 +254,7 @@ class Engine(Closing):
         return 0 if node is None else self.rows_by_trace[self.program.names[node]]
 
     def contents(self, source: str) -> Batch:
-        """What a source holds, its columns in their own order."""
+        """The contents of a source, its columns in their own order."""
         table = self.run.table(source).contents()
         schema = self.program.circuit.layout(self.program.circuit.sources[source]).schema
         places = tuple(table.schema.index(name) for name in schema.names)

@@ -97,7 +97,7 @@ class EvolvingRun(Embedded):
         return dictionary
 
     def planned(self, circuit: Circuit, tables: Mapping[str, Table]) -> TurnPlan:
-        """What going on with a circuit would take."""
+        """The plan for going on with a circuit."""
         revise(circuit, self._stored.meta)
         return self._plan(self._stored, self._prepared(circuit, tables), tables)
 
@@ -257,7 +257,7 @@ class EvolvingRun(Embedded):
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """By view, the name that it had before."""
+        """The earlier names of renamed views, by the new ones."""
         return self._stored.meta.get(RENAMED, {})
 
     def _says(self, plan: TurnPlan) -> Mapping[str, Any]:
@@ -313,7 +313,7 @@ def _moves(stored: Store, moved: Mapping[str, str]) -> Iterator[Replace]:
 
 
 def turn_plan(manifest: Manifest, program: Program, tables: Mapping[str, Table], fed: Fed) -> TurnPlan:
-    """What turning a state to a program takes."""
+    """The plan for turning a state to a program."""
     return TurnPlan(manifest, program, tables, frozenset(fed(manifest.offsets)))
 
 
@@ -331,7 +331,7 @@ def revise(circuit: Circuit, meta: Mapping[str, Any]) -> None:
 
 
 def planned_turn(path: str, circuit: Circuit, tables: Mapping[str, Table], shards: int, fed: Fed) -> TurnPlan:
-    """What turning the state in a directory to a circuit takes; nothing is opened to be written."""
+    """The plan for turning the state in a directory to a circuit; nothing is opened to be written."""
     with Store.attach(path) as stored:
         revise(circuit, stored.meta)
         program = prepared(circuit, tables, shards, as_is=False, stored=True)

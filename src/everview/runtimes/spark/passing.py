@@ -132,7 +132,7 @@ def reference(kind: RowKind, node: int, shard: int, ref: SliceRef, at: At = ()) 
 
 
 def referred(row: Row) -> tuple[SliceRef, At] | None:
-    """What a `reference` refers to; None if the row has a matrix itself."""
+    """The slice that a row refers to; None if the row has a matrix itself."""
     if row.columns:
         return None
     ref, at = json.loads(bytes(row.payload))
@@ -159,7 +159,7 @@ class Received:
         return matrix_of(row) if found is None else self.slice(found[0])
 
     def shared(self, rows: Iterable[Row]) -> Shared:
-        """What every task was given of all shards."""
+        """The cells that every task was given of all shards."""
         matrices: Shared = {}
         for row in rows:
             found = referred(row)

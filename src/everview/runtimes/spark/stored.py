@@ -166,7 +166,7 @@ def shards(state: State) -> int:
 
 
 def contents(state: State, relation: StoredRelation, shard: int) -> Matrix:
-    """What a relation holds on a shard, as a batch."""
+    """The contents of a relation on a shard, as a batch."""
     return total(relation.schema, [state.array(entry) for entry in _entries(state, relation, shard)])
 
 
@@ -203,7 +203,7 @@ class Difference(NamedTuple):
 
 
 def difference(before: State | None, after: State, name: str, shard: int, what: Relations = "views") -> Difference:
-    """What happened to a view on a shard from one epoch to another; without a first, since the beginning."""
+    """The changes of a view on a shard from one epoch to another; without a first, since the beginning."""
     now = view(after, name, what)
     then = _known(before, what).get(name) if before is not None else None
     if before is not None and then is not None:
@@ -223,7 +223,7 @@ def changes(before: State | None, after: State, name: str, shard: int, what: Rel
 
 
 def sizes(before: State | None, after: State, name: str, what: Relations = "views") -> list[int]:
-    """How many bytes of slices it takes to read a change, shard by shard."""
+    """The bytes of slices behind a change, shard by shard."""
     return [difference(before, after, name, shard, what).nbytes for shard in range(shards(after))]
 
 

@@ -39,7 +39,7 @@ Codes = Mapping[int, Words]  # by kind
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What the tasks of a sweep are told.
+    """The job of a sweep's tasks.
 
     ``traces`` are the names of what refers to values, with the columns of their rows; ``kept`` are the codes of
     exceptions and of what stands in their way.

@@ -123,7 +123,7 @@ def settle() -> None:
 
 
 def made_at(path: str) -> tuple[int, ...]:
-    """What tells a state directory from another one at the same path."""
+    """The identity of a state directory, which tells it from another at the same path."""
     return layout_of(path).identity()
 
 

@@ -67,10 +67,10 @@ def _to_number(out: Kind, a: Value, form: Value) -> Any:
 
 
 def _read(text: str, reader: re.Pattern[str]) -> decimal.Decimal:
-    found = reader.fullmatch(re.sub(r"\s", "", text))
-    parts = found.groupdict(default="") if found else {}
+    match = reader.fullmatch(re.sub(r"\s", "", text))
+    parts = match.groupdict(default="") if match else {}
     digits = parts.get("whole", "").replace(",", "")
-    if found is None or not digits + parts["after"] or ("<" in parts.values()) != (">" in parts.values()):
+    if match is None or not digits + parts["after"] or ("<" in parts.values()) != (">" in parts.values()):
         raise Failed("the text has not the form of the format")
     number = decimal.Decimal(f"{digits or '0'}.{parts['after'] or '0'}")
     return -number if "-" in parts.values() or "<" in parts.values() else number
@@ -131,91 +131,93 @@ def _formatted(form: str | None, row: tuple[Any, ...], bits: list[int]) -> str |
     if form is None:
         return None
     parts, start, ordinary, last = list[str](), 0, 0, -1
-    for found in _SPECIFIER.finditer(form):
-        parts.append(form[start : found.start()])
-        start = found.end()
-        if found["kind"] in ("n", "%"):
-            parts.append("\n" if found["kind"] == "n" else _padded("%", found))
+    for specifier in _SPECIFIER.finditer(form):
+        parts.append(form[start : specifier.start()])
+        start = specifier.end()
+        if specifier["kind"] in ("n", "%"):
+            parts.append("\n" if specifier["kind"] == "n" else _padded("%", specifier))
             continue
-        if found["index"]:
-            last = int(found["index"]) - 1
-        elif "<" not in found["flags"]:
+        if specifier["index"]:
+            last = int(specifier["index"]) - 1
+        elif "<" not in specifier["flags"]:
             last, ordinary = ordinary, ordinary + 1
         if not 0 <= last < len(bits):
             raise Failed(_NO_VALUE)
-        parts.append(_put(row[2 * last], row[2 * last + 1], bits[last], found))
+        parts.append(_put(row[2 * last], row[2 * last + 1], bits[last], specifier))
     return "".join([*parts, form[start:]])
 
 
-def _put(value: Any, text: str | None, bits: int, found: re.Match[str]) -> str:
-    kind = found["kind"] or ""
+def _put(value: Any, text: str | None, bits: int, specifier: re.Match[str]) -> str:
+    kind = specifier["kind"] or ""
     writer = _KINDS.get(kind.lower())
-    flags = found["flags"].replace("<", "")
-    wrong = (("-" in flags or "0" in flags) and not found["width"]) or {"-", "0"} <= {*flags} or {"+", " "} <= {*flags}
+    flags = specifier["flags"].replace("<", "")
+    wrong = (
+        (("-" in flags or "0" in flags) and not specifier["width"]) or {"-", "0"} <= {*flags} or {"+", " "} <= {*flags}
+    )
     if writer is None or kind == "D" or wrong or (kind in "bscBSC" and {*flags} - {"-"}):
-        raise Failed(f"{found[0]!r} is not supported")
+        raise Failed(f"{specifier[0]!r} is not supported")
     if value is None:
-        shown = _cut("false" if kind in "bB" else "null", found)
-        return _padded(shown.upper() if kind.isupper() else shown, found)
-    shown = writer(value, text, bits, found)
-    return _padded(shown.upper() if kind.isupper() else shown, found)
+        shown = _cut("false" if kind in "bB" else "null", specifier)
+        return _padded(shown.upper() if kind.isupper() else shown, specifier)
+    shown = writer(value, text, bits, specifier)
+    return _padded(shown.upper() if kind.isupper() else shown, specifier)
 
 
-def _padded(text: str, found: re.Match[str]) -> str:
-    width = int(found["width"] or 0)
-    return text.ljust(width) if "-" in found["flags"] else text.rjust(width)
+def _padded(text: str, specifier: re.Match[str]) -> str:
+    width = int(specifier["width"] or 0)
+    return text.ljust(width) if "-" in specifier["flags"] else text.rjust(width)
 
 
-def _cut(text: str, found: re.Match[str]) -> str:
-    return text if found["precision"] is None else text[: int(found["precision"])]
+def _cut(text: str, specifier: re.Match[str]) -> str:
+    return text if specifier["precision"] is None else text[: int(specifier["precision"])]
 
 
-def _as_text(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-    return _cut(text, found)
+def _as_text(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+    return _cut(text, specifier)
 
 
-def _as_truth(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-    return _cut("false" if value is False else "true", found)
+def _as_truth(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+    return _cut("false" if value is False else "true", specifier)
 
 
-def _as_letter(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-    if not 8 <= bits <= 32 or not 0 <= value <= 0x10FFFF or found["precision"]:
-        raise Failed(f"{found[0]!r} of {text}")
+def _as_letter(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+    if not 8 <= bits <= 32 or not 0 <= value <= 0x10FFFF or specifier["precision"]:
+        raise Failed(f"{specifier[0]!r} of {text}")
     return chr(value)
 
 
-def _as_whole(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-    if not bits or found["precision"] or "#" in found["flags"]:
-        raise Failed(f"{found[0]!r} of {text}")
-    return _with_sign(f"{abs(value):,}" if "," in found["flags"] else str(abs(value)), value < 0, found)
+def _as_whole(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+    if not bits or specifier["precision"] or "#" in specifier["flags"]:
+        raise Failed(f"{specifier[0]!r} of {text}")
+    return _with_sign(f"{abs(value):,}" if "," in specifier["flags"] else str(abs(value)), value < 0, specifier)
 
 
 def _as_bits(letter: str, mark: str) -> Callable[..., str]:
-    def run(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-        if not bits or found["precision"] or {*found["flags"]} & {*"+ ,("}:
-            raise Failed(f"{found[0]!r} of {text}")
+    def run(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+        if not bits or specifier["precision"] or {*specifier["flags"]} & {*"+ ,("}:
+            raise Failed(f"{specifier[0]!r} of {text}")
         shown = f"{value & (1 << bits) - 1:{letter}}"
-        mark_ = mark if "#" in found["flags"] else ""
-        return mark_ + (shown.rjust(int(found["width"]) - len(mark_), "0") if "0" in found["flags"] else shown)
+        mark_ = mark if "#" in specifier["flags"] else ""
+        return mark_ + (shown.rjust(int(specifier["width"]) - len(mark_), "0") if "0" in specifier["flags"] else shown)
 
     return run
 
 
 def _as_float(form: str) -> Callable[..., str]:
-    def run(value: Any, text: str, bits: int, found: re.Match[str]) -> str:
-        if not isinstance(value, float) or "#" in found["flags"] or (form != "f" and "," in found["flags"]):
-            raise Failed(f"{found[0]!r} of {text}")
+    def run(value: Any, text: str, bits: int, specifier: re.Match[str]) -> str:
+        if not isinstance(value, float) or "#" in specifier["flags"] or (form != "f" and "," in specifier["flags"]):
+            raise Failed(f"{specifier[0]!r} of {text}")
         if value != value or value in (float("inf"), float("-inf")):
-            return text if value != value else _endless(value > 0, found["flags"])
+            return text if value != value else _endless(value > 0, specifier["flags"])
         number = decimal.Decimal(text)
-        digits = int(found["precision"] or 6) if found["precision"] != "0" else 0
+        digits = int(specifier["precision"] or 6) if specifier["precision"] != "0" else 0
         shown = _fixed(abs(number), digits) if form == "f" else _scientific(abs(number), digits)
         if form == "g":
             shown = _general(abs(number), max(digits, 1))
-        if "," in found["flags"]:
+        if "," in specifier["flags"]:
             before, point, after = shown.partition(".")
             shown = f"{int(before):,}{point}{after}"
-        return _with_sign(shown, text.startswith("-"), found)
+        return _with_sign(shown, text.startswith("-"), specifier)
 
     return run
 
@@ -249,12 +251,12 @@ def _general(number: decimal.Decimal, digits: int) -> str:
     return _fixed(number, digits - 1 - rounded.adjusted())
 
 
-def _with_sign(shown: str, negative: bool, found: re.Match[str]) -> str:
-    flags = found["flags"]
+def _with_sign(shown: str, negative: bool, specifier: re.Match[str]) -> str:
+    flags = specifier["flags"]
     front = ("(" if "(" in flags else "-") if negative else "+" if "+" in flags else " " if " " in flags else ""
     back = ")" if front == "(" else ""
     if "0" in flags:
-        shown = shown.rjust(int(found["width"]) - len(front) - len(back), "0")
+        shown = shown.rjust(int(specifier["width"]) - len(front) - len(back), "0")
     return front + shown + back
 
 

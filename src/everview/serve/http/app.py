@@ -162,7 +162,7 @@ async def query(door: HttpDoor, request: Request) -> Response:
 
 
 def _asked(request: Request, body: bytes) -> dict[str, Any]:
-    """What a body asks: JSON with ``sql``, or the statements themselves."""
+    """The query in a body: JSON with ``sql``, or the statements themselves."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = '{"sql": "SELECT 1"}'
     if kind not in ("application/sql", "text/plain"):

@@ -86,7 +86,7 @@ def _column(column: Any) -> list[Any]:
 
 
 def _json_of(type_: pa.DataType) -> Callable[[Any], Any] | None:
-    """How a value of an Arrow type is written in JSON; None if as it is."""
+    """The function that makes a value of an Arrow type fit for JSON; None if the value already is."""
     if pa.types.is_integer(type_) or pa.types.is_boolean(type_) or pa.types.is_string(type_) or pa.types.is_null(type_):
         return None
     return json_value

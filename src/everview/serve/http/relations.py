@@ -62,7 +62,7 @@ class RowCondition:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is asked of a relation."""
+    """A page of a relation, as a client asks for it."""
 
     conditions: tuple[RowCondition, ...] = ()
     select: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def schema_of(database: Database, name: str) -> tuple[str, Schema]:
 
 
 def rows_held(snapshot: DatabaseSnapshot) -> dict[str, int]:
-    """How many rows each table and each kept view has: the sum of weights, whatever cancels out."""
+    """The number of rows of each table and each kept view: the sum of their weights."""
     nodes = {name: table.resolver.trace for name, table in snapshot.relations.items()}
     nodes |= {name: node for name, (_, node) in snapshot.views.items() if node is not None}
     return {

@@ -34,7 +34,7 @@ log = logging.getLogger("everview.serve.postgres")
 
 @dataclass(eq=False)
 class PgContext:
-    """What every part of a conversation shares."""
+    """The state that all parts of a conversation share."""
 
     owner: Owner
     session: ClientSession
@@ -133,6 +133,6 @@ class PgContext:
 
 
 def _inside(error: Exception) -> ClientError:
-    """What a client is told of an error that is no user's mistake."""
+    """The message to a client about an error that is no user's mistake."""
     log.exception("a statement has failed inside", exc_info=error)
     return ClientError("internal error", "XX000", hint="the server's log says more")

@@ -22,7 +22,7 @@ _FALSE: Final = ("false", "off", "0")
 
 @dataclass(frozen=True, slots=True)
 class CopyForm:
-    """How the rows of a COPY are written."""
+    """The form of a COPY's rows."""
 
     is_csv: bool = False
     header: bool = False

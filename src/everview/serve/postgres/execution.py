@@ -98,7 +98,7 @@ class SqlStatement:
 
     @cached_property
     def gives_rows(self) -> bool:
-        """Whether it may give rows, so that a description needs to look closer."""
+        """Whether the statement may give rows, so that a description has to bind it."""
         return self.word in _READING or (self.word in _CHANGING and "returning" in self.piece.lower())
 
     @cached_property
@@ -123,13 +123,13 @@ class SqlStatement:
 
     @cached_property
     def parameters(self) -> int:
-        """How many parameters it has: the greatest number of a ``$n``."""
+        """The number of parameters: the greatest number of a ``$n``."""
         marks = self.parsed[0].marks
         numbers = [int(mark.name[1:]) for mark in marks if mark.name[1:].isdigit()]
         return max(numbers, default=0)
 
     def parameter_oids(self, catalog: Catalog, given: Sequence[int]) -> list[int]:
-        """The types of its parameters: those that the client gives, and the others by the places where they stand."""
+        """The types of the parameters: as the client gives them, or else as their places demand."""
         count = max(self.parameters, len(given))
         if all(given[:count]) and len(given) >= count:
             return list(given)

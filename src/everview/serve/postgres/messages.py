@@ -172,7 +172,7 @@ def data_rows(columns: Sequence[Sequence[bytes | None]], count: int) -> bytes:
 
 
 def copy_response(letter: bytes, columns: int) -> bytes:
-    """That a COPY begins, in text."""
+    """The message that begins a COPY, in text."""
     return message(letter, b"\0" + _UNSIGNED16.pack(columns) + b"\0\0" * columns)
 
 

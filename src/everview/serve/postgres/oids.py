@@ -44,7 +44,7 @@ class PgType:
 
     @property
     def function(self) -> str:
-        """How the names of its functions begin: ``int4in``, ``date_in``."""
+        """The prefix of the names of the type's functions: ``int4in``, ``date_in``."""
         return f"{self.name}_" if self.name in _UNDERSCORED else self.name
 
 

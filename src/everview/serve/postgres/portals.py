@@ -58,7 +58,7 @@ class Portal:
 
 
 def require_room(kept: Sized) -> None:
-    """Refuse one more of what a connection keeps, if there are very many."""
+    """Refuse another portal or statement on a connection that keeps very many."""
     if len(kept) >= MOST_KEPT:
         raise ClientError(f"a connection keeps at most {MOST_KEPT:,} of them", "53000", hint="close some")
 

@@ -116,7 +116,7 @@ class SessionSettings:
 
     @property
     def seconds(self) -> float | None:
-        """How long a statement may take; None if only the server's own limit holds."""
+        """The time limit of a statement; None if only the server's own limit holds."""
         amount, unit = _duration(self._values["statement_timeout"])
         return amount * _MILLISECONDS[unit] / 1000 or None
 

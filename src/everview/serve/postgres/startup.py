@@ -46,7 +46,7 @@ class CancelRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartupRequest:
-    """What a client says of itself at the start."""
+    """The first message of a client: the user's name, and settings."""
 
     user: str
     parameters: Mapping[str, str]

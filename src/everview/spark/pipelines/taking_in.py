@@ -76,7 +76,7 @@ class NewRows:
 
 
 def new_rows(leaf: LeafRelation, note: Note | None, held: Callable[[], DataFrame], *, whole: bool) -> NewRows:
-    """What is new of a leaf; with ``whole`` it is read from the start, as if nothing had been read before.
+    """The new rows of a leaf; with ``whole``, all of its rows.
 
     A file that is new gives its rows. A file that has changed or is gone makes all rows be compared with those that
     are ``held``; of a stream it does not count, as each file is read once. So are the rows of a table compared.

@@ -20,6 +20,7 @@ from everview.runtimes.spark.seen_files import SeenFiles
 from everview.spark.bound import OWN, BoundSource, BoundSources
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
+from everview.spark.followers import Follower
 from everview.spark.lateness import micros_of
 from everview.spark.paths import PathFrame, modified
 from everview.spark.position import Position
@@ -78,20 +79,13 @@ class FollowedFiles:
 NewFiles = dict[str, list[str]]  # by source
 
 
-class StreamLoop:
-    """Follows streams of files, an epoch a step; one epoch at a time holds ``lock``."""
+class StreamLoop(Follower["LoopQuery"]):
+    """Follows streams of files, an epoch a step."""
 
     def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:
-        self._sources, self._state, self._epochs, self._lock = sources, state, epochs, lock
-        self.query: LoopQuery | None = None
+        super().__init__(sources, state, epochs, lock)
         self._followed: dict[str, FollowedFiles] = {}
         self._seen: SeenFiles | None = None
-        self._stopping = False
-
-    @property
-    def active(self) -> bool:
-        """Whether the loop runs."""
-        return self.query is not None and self.query.isActive
 
     def start(
         self, trigger: Mapping[str, Any] | None, name: str | None, require_sinks: Callable[[Engine], None]
@@ -119,18 +113,8 @@ class StreamLoop:
         query.begin(self._until_read if ends else lambda: self._for_ever(every, query.wake))
         return query
 
-    def stop(self, *, drain: bool) -> None:
-        """End the loop after the epoch under way; with ``drain``, after all that has arrived."""
-        query = self.query
-        if query is None:
-            return
-        if drain and query.isActive:
-            query.processAllAvailable()
-        self._stopping = True
-        with self._lock:
-            pass  # the epoch under way has ended, and no other one begins
+    def _end(self, query: LoopQuery) -> None:
         query.end()
-        self.query = None
 
     def read_all(self) -> None:
         """Take in all files listed now; files that arrive meanwhile wait for the next round."""

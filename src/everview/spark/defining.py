@@ -83,7 +83,7 @@ class PipelineDefining(PipelineParts):
         """
         where = PathOptions(path, format, stream, columns, options, table)
         style: dict[str, Any] = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
-        frame, files = framed(self.spark, name, frame, where, schema, style)
+        frame, files = framed(self.spark, name, frame, where, schema, style, own=self._own_positions)
         style = style if files is None else files.style(style)
         with self._defining():
             if frame.isStreaming and self._streaming.active:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic, Protocol, TypeVar
 
 from everview.process import ProcessLock
+from everview.runtimes.spark.engine import Engine
 from everview.spark.bound import BoundSources
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.state import PipelineState
@@ -34,6 +35,10 @@ class Follower(Generic[Handle]):
     def active(self) -> bool:
         """Whether the query runs."""
         return self.query is not None and self.query.isActive
+
+    def require(self, engine: Engine) -> None:
+        """Refuse to follow streams of which somebody else keeps the positions: they would be read from their start."""
+        raise NotImplementedError
 
     def stop(self, *, drain: bool) -> None:
         """End the query after the epoch under way; with ``drain``, after all that has arrived."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import PipelineError
 from everview.runtimes.spark.engine import Engine
-from everview.spark.bound import OWN
+from everview.spark.bound import OWN, SNAPSHOTS
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import make_room, mend, plain_local_files
 from everview.spark.combined import combined, counted
@@ -53,11 +53,7 @@ class Streaming(Follower["StreamingQuery"]):
             raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
-        if OWN in engine.offsets:
-            raise PipelineError(
-                "the state has its position in the streams itself, and Spark would read them from their start",
-                hint='go on with Pipeline(…, positions="state"), or start anew in an empty directory',
-            )
+        self.require(engine)
         require_sinks(engine)
         engine.restore_files()
         mend(checkpoint, Position.known(engine.offsets))
@@ -87,6 +83,15 @@ class Streaming(Follower["StreamingQuery"]):
         finally:
             begun.set()
         return self.query
+
+    def require(self, engine: Engine) -> None:
+        streams, offsets = self._sources.streams(engine.offsets), engine.offsets
+        fed = offsets.get(SNAPSHOTS, ())
+        if streams and (OWN in offsets or any(bound.spec.name in fed for bound in streams)):
+            raise PipelineError(
+                "the state has its position in the streams itself, and Spark would read them from their start",
+                hint='go on with Pipeline(…, positions="state"), or start anew in an empty directory',
+            )
 
     def batch(self, specs: Sequence[SourceSpec], frame: DataFrame, number: int) -> None:
         """Run the epoch of one micro-batch."""

@@ -1,0 +1,78 @@
+"""Feeds: sources of which the state keeps the position, and of which a batch frame has what is new.
+
+A feed is no stream of Spark's. It is asked what is new after the position that the state has, and the commit of the
+epoch that reads it notes the new position: nothing is read twice and nothing is left out, whatever dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
+
+import pyspark.sql.functions as F
+
+from everview.types import unknown_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+OP: Final = "_change_type"  # columns that a feed of changes has beside those of the row, under Iceberg's names
+ORDINAL: Final = "_change_ordinal"
+WEIGHT: Final = "_weight"
+INSERT, DELETE = "INSERT", "DELETE"
+TABLES: Final = 1.0  # the fewest seconds between two looks at a table, each of which is a job of Spark
+
+
+class NewChanges(NamedTuple):
+    """What is new in a feed, up to a position; ``more`` epochs will take in the rest of what is there now."""
+
+    frame: DataFrame
+    position: Any  # as JSON has it
+    more: int = 0
+
+
+class Feed(Protocol):
+    """A source whose position the state keeps."""
+
+    pause: ClassVar[float]  # the fewest seconds between two looks
+
+    def since(self, spark: SparkSession, last: Any) -> NewChanges | None:
+        """What is new after a position, or all there is if there is none; None if nothing has happened."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was opened to look."""
+        ...
+
+
+# -- rows of tables as changes
+
+
+def change_style(said: Mapping[str, Any], key: tuple[str, ...]) -> dict[str, Any]:
+    """How rows are changes: with a key, what was done to it last; without one, rows with weights."""
+    if not key:
+        return dict(said) | {"changes": "weights", "weight": WEIGHT}
+    return dict(said) | {"op": OP, "order": ORDINAL}
+
+
+def begun(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """All rows as what they are at the beginning: new."""
+    return rows.withColumns({OP: F.lit(INSERT), ORDINAL: F.lit(0)}) if key else rows.withColumn(WEIGHT, one())
+
+
+def chosen_columns(names: list[str], columns: tuple[str, ...] | None, key: tuple[str, ...]) -> list[str]:
+    """The columns of a table that are taken: those that are asked for and those of the key, or all."""
+    for name in columns or ():
+        if name not in names:
+            raise unknown_name("column", name, names)
+    return names if columns is None else [name for name in names if name in {*columns, *key}]
+
+
+def one() -> Column:
+    """The weight of a row that is there once."""
+    return F.lit(1).cast("bigint")
+
+
+def named_column(name: str) -> Column:
+    """A column by its name, whatever characters it has."""
+    return F.col("`" + name.replace("`", "``") + "`")

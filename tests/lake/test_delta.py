@@ -16,6 +16,7 @@ import pytest
 from everview.errors import EverviewError, PipelineError, SinkError, SourceError
 from everview.spark import Pipeline
 from everview.spark import delta as delta_sinks
+from everview.spark.files import build, read
 from everview.traces.store import Store
 from lake_session import LEFT_OPEN
 
@@ -222,6 +223,42 @@ def test_the_state_follows_a_table_that_only_grows(lake: SparkSession, tmp_path:
         with pytest.raises(SourceError, match="has lost or changed rows between versions"):
             p.refresh()
         assert {row.owner: row.total for row in p.view("v").collect()} == {"Ada": 6, "B/b [%20]": 7, None: 1}
+
+
+FILE = """
+state: state
+positions: state
+sources:
+  account: {table: own_bank.versions, key: id, changes: cdc, stream: true, options: {readChangeFeed: "true"}}
+views: CREATE MATERIALIZED VIEW v AS SELECT owner, SUM(amount) AS total FROM account GROUP BY owner
+shards: 2
+place: driver
+"""
+
+
+def test_a_file_and_a_log_that_was_cleaned(lake: SparkSession, tmp_path: Path) -> None:
+    lake.sql("CREATE DATABASE IF NOT EXISTS own_bank")
+    lake.sql("DROP TABLE IF EXISTS own_bank.versions")
+    lake.sql(
+        "CREATE TABLE own_bank.versions USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.checkpointInterval = 1) "
+        "AS SELECT 1L AS id, 'Ada' AS owner, 5L AS amount"
+    )
+    (tmp_path / "p.yaml").write_text(FILE)
+    file = tmp_path / "p.yaml"
+    with build(file, read(file), lake) as p:
+        assert held(p) == {"Ada": 5}
+        lake.sql("UPDATE own_bank.versions SET amount = 6")
+        assert held(p) == {"Ada": 6}
+        lake.sql("UPDATE own_bank.versions SET amount = 7")
+        lake.sql("UPDATE own_bank.versions SET amount = 8")
+        place = str(lake.sql("DESCRIBE DETAIL own_bank.versions").collect()[0].location)
+        for version in range(3):  # the checkpoint of the last version is all that is needed to read the table
+            for cleaned in (Path(place.removeprefix("file:")) / "_delta_log").glob(f"*{version:020}*"):
+                cleaned.unlink()
+        with pytest.raises(SourceError, match="cannot tell what versions 2 to 3 have changed"):
+            p.refresh()
+        assert {row.owner: row.total for row in p.view("v").collect()} == {"Ada": 6}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,6 @@ import pyspark.sql.types as st
 
 from everview.errors import SourceError
 from everview.spark.feeds import (
-    DELETE,
-    INSERT,
     OP,
     ORDINAL,
     TABLES,
@@ -29,7 +27,8 @@ from everview.spark.feeds import (
     change_style,
     chosen_columns,
     named_column,
-    one,
+    operations,
+    weight_of,
 )
 from everview.spark.folders import SCHEME, literal
 
@@ -122,21 +121,22 @@ class DeltaFeed:
     def _begun(self, rows: DataFrame) -> DataFrame:
         return begun(self._chosen(rows), self.key) if self.logged else self._chosen(rows)
 
-    def _chosen(self, rows: DataFrame, *more: str) -> DataFrame:
-        names = [name for name in rows.columns if name not in more and not (self.logged and name in _BESIDE)]
-        return rows.select(*map(named_column, chosen_columns(names, self.columns, self.key)), *more)
+    def _chosen(self, rows: DataFrame) -> DataFrame:
+        return rows.select(*map(named_column, self._names(rows)))
+
+    def _names(self, rows: DataFrame) -> list[str]:
+        names = [name for name in rows.columns if not (self.logged and name in _BESIDE)]
+        return chosen_columns(names, self.columns, self.key)
 
     # -- the change feed
 
     def _changed(self, spark: SparkSession, detail: Mapping[str, Any], first: int, now: int) -> DataFrame:
         del detail
         rows = self._read(spark, readChangeFeed="true", startingVersion=first, endingVersion=now)
-        new = F.col(OP).isin(*_NEW)
+        names, new = self._names(rows), F.col(OP).isin(*_NEW)
         if not self.key:
-            return self._chosen(rows.withColumn(WEIGHT, F.when(new, one()).otherwise(-one())), WEIGHT)
-        order = F.col(_VERSION) * 2 + new.cast("int")
-        done = rows.withColumns({ORDINAL: order, OP: F.when(new, INSERT).otherwise(DELETE)})
-        return self._chosen(done, OP, ORDINAL)
+            return rows.select(*map(named_column, names), weight_of(new).alias(WEIGHT))
+        return operations(rows, names, new, F.col(_VERSION) * 2)
 
     # -- files that were added
 

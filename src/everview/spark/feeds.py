@@ -60,6 +60,17 @@ def begun(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     return rows.withColumns({OP: F.lit(INSERT), ORDINAL: F.lit(0)}) if key else rows.withColumn(WEIGHT, one())
 
 
+def operations(rows: DataFrame, names: list[str], new: Column, order: Column) -> DataFrame:
+    """Rows as what was done to their keys: insert or delete, by an order in which deletes come before inserts."""
+    op = F.when(new, INSERT).otherwise(DELETE)
+    return rows.select(*map(named_column, names), op.alias(OP), (order + new.cast("int")).alias(ORDINAL))
+
+
+def weight_of(new: Column) -> Column:
+    """The weight of a row that came, or that went."""
+    return F.when(new, one()).otherwise(-one())
+
+
 def chosen_columns(names: list[str], columns: tuple[str, ...] | None, key: tuple[str, ...]) -> list[str]:
     """The columns of a table that are taken: those that are asked for and those of the key, or all."""
     for name in columns or ():

@@ -50,8 +50,9 @@ class FollowedFiles:
         name, files = bound.spec.name, bound.files
         if not isinstance(files, PathFrame) or files.format.lower() not in PLAIN:
             raise PipelineError(
-                f"source {name} cannot be followed without Spark: its position is not a list of files",
-                hint=f'positions="state" needs p.source("{name}", path=…, format=…) of one of {", ".join(PLAIN)}',
+                f"source {name} cannot be followed without Spark: its position is not known",
+                hint=f'positions="state" needs p.source("{name}", path=…, format=…) of one of {", ".join(PLAIN)}, '
+                "a table of Delta Lake or Iceberg, or a topic",
             )
         options = {option.lower(): value for option, value in files.options.items()}
         for option in SPARK_ALONE:

@@ -19,7 +19,6 @@ import pyspark.sql.types as st
 
 from everview.errors import MissingRuntime, SourceError
 from everview.spark.feeds import (
-    DELETE,
     INSERT,
     OP,
     ORDINAL,
@@ -31,6 +30,8 @@ from everview.spark.feeds import (
     chosen_columns,
     named_column,
     one,
+    operations,
+    weight_of,
 )
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ class TableFrame:
         """The rows of files that came or went, with the number of the commit, and 1 or -1."""
         between = {"start-snapshot-id": str(last), "end-snapshot-id": str(now)}
         rows = spark.read.options(**self._given).options(**between).table(f"{self.table}.changes")
-        new = F.col(OP) == INSERT
-        return self._chosen(rows.withColumn(WEIGHT, F.when(new, one()).otherwise(-one())), ORDINAL, WEIGHT)
+        return self._chosen(rows.withColumn(WEIGHT, weight_of(F.col(OP) == INSERT)), ORDINAL, WEIGHT)
 
     def _compared(self, spark: SparkSession, last: int, now: int) -> DataFrame:
         """All rows of both snapshots, the old ones with -1."""
@@ -140,9 +140,7 @@ class TableFrame:
             net, order = added.where(F.col(WEIGHT) != 0), F.lit(0)
         if not self.key:
             return net.select(*map(named_column, names), WEIGHT)
-        new = F.col(WEIGHT) > 0
-        op = F.when(new, INSERT).otherwise(DELETE)
-        return net.select(*map(named_column, names), op.alias(OP), (order + new.cast("int")).alias(ORDINAL))
+        return operations(net, names, F.col(WEIGHT) > 0, order)
 
 
 def table_frame(

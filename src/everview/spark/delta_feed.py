@@ -10,26 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
 from everview.errors import SourceError
-from everview.spark.feeds import (
-    OP,
-    ORDINAL,
-    TABLES,
-    WEIGHT,
-    NewChanges,
-    begun,
-    change_style,
-    chosen_columns,
-    named_column,
-    operations,
-    weight_of,
-)
+from everview.spark.feeds import OP, WEIGHT, NewChanges, TableFeed, named_column, operations, weight_of
 from everview.spark.folders import SCHEME, literal
 
 if TYPE_CHECKING:
@@ -52,7 +40,7 @@ _LOG: Final = f"add STRUCT<{_FILE}, deletionVector STRUCT<storageType: STRING>>,
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaFeed:
+class DeltaFeed(TableFeed):
     """What is new in a Delta table, which has a path, or a name in a catalog."""
 
     name: str  # of the source, for what is said of it
@@ -63,13 +51,10 @@ class DeltaFeed:
     columns: tuple[str, ...] | None = None  # those that are taken; all if None
     key: tuple[str, ...] = ()
     logged: bool = True  # whether the table's change feed is read, or the files that were added
-    corrupt: ClassVar[None] = None
-    beside: ClassVar[tuple[str, ...]] = (OP, ORDINAL)  # columns that are not of the row
-    pause: ClassVar[float] = TABLES
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """How rows are changes: as the changes of tables are; added rows, as a user has said it."""
-        return change_style(said, self.key) if self.logged else dict(said)
+        return self._style(said) if self.logged else dict(said)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The frame, over the table as it is now."""
@@ -103,9 +88,6 @@ class DeltaFeed:
                                 "and keep delta.logRetentionDuration longer than a pipeline stands still",
                                 ) from error  # fmt: skip
 
-    def close(self) -> None:
-        """Do nothing: looking at a table opens nothing that stays."""
-
     @property
     def _named(self) -> str:
         return self.table or f"delta.`{str(self.path).replace('`', '``')}`"
@@ -119,14 +101,14 @@ class DeltaFeed:
         return reader.load(self.path) if self.table is None else reader.table(self.table)
 
     def _begun(self, rows: DataFrame) -> DataFrame:
-        return begun(self._chosen(rows), self.key) if self.logged else self._chosen(rows)
+        return self._as_new(self._chosen(rows)) if self.logged else self._chosen(rows)
 
     def _chosen(self, rows: DataFrame) -> DataFrame:
         return rows.select(*map(named_column, self._names(rows)))
 
     def _names(self, rows: DataFrame) -> list[str]:
         names = [name for name in rows.columns if not (self.logged and name in _BESIDE)]
-        return chosen_columns(names, self.columns, self.key)
+        return self._taken(names)
 
     # -- the change feed
 

@@ -20,7 +20,6 @@ OP: Final = "_change_type"  # columns that a feed of changes has beside those of
 ORDINAL: Final = "_change_ordinal"
 WEIGHT: Final = "_weight"
 INSERT, DELETE = "INSERT", "DELETE"
-TABLES: Final = 1.0  # the fewest seconds between two looks at a table, each of which is a job of Spark
 
 
 class NewChanges(NamedTuple):
@@ -45,19 +44,37 @@ class Feed(Protocol):
         ...
 
 
-# -- rows of tables as changes
+class TableFeed:
+    """What feeds of tables have in common: their rows as changes, which with a key say what was done to it last."""
 
+    __slots__ = ()
+    pause: ClassVar[float] = 1.0  # a look is a job of Spark
+    corrupt: ClassVar[None] = None
+    beside: ClassVar[tuple[str, ...]] = (OP, ORDINAL)  # columns that are not of the row
+    columns: tuple[str, ...] | None  # those that are taken; all if None
+    key: tuple[str, ...]
 
-def change_style(said: Mapping[str, Any], key: tuple[str, ...]) -> dict[str, Any]:
-    """How rows are changes: with a key, what was done to it last; without one, rows with weights."""
-    if not key:
-        return dict(said) | {"changes": "weights", "weight": WEIGHT}
-    return dict(said) | {"op": OP, "order": ORDINAL}
+    def close(self) -> None:
+        """Do nothing: looking at a table opens nothing that stays."""
 
+    def _style(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """How rows are changes: with a key, what was done to it last; without one, rows with weights."""
+        if not self.key:
+            return dict(said) | {"changes": "weights", "weight": WEIGHT}
+        return dict(said) | {"op": OP, "order": ORDINAL}
 
-def begun(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """All rows as what they are at the beginning: new."""
-    return rows.withColumns({OP: F.lit(INSERT), ORDINAL: F.lit(0)}) if key else rows.withColumn(WEIGHT, one())
+    def _as_new(self, rows: DataFrame) -> DataFrame:
+        """All rows as what they are at the beginning: new."""
+        if not self.key:
+            return rows.withColumn(WEIGHT, one())
+        return rows.withColumns({OP: F.lit(INSERT), ORDINAL: F.lit(0)})
+
+    def _taken(self, names: list[str]) -> list[str]:
+        """The columns of a table that are taken: those that are asked for and those of the key, or all."""
+        for name in self.columns or ():
+            if name not in names:
+                raise unknown_name("column", name, names)
+        return names if self.columns is None else [name for name in names if name in {*self.columns, *self.key}]
 
 
 def operations(rows: DataFrame, names: list[str], new: Column, order: Column) -> DataFrame:
@@ -69,14 +86,6 @@ def operations(rows: DataFrame, names: list[str], new: Column, order: Column) ->
 def weight_of(new: Column) -> Column:
     """The weight of a row that came, or that went."""
     return F.when(new, one()).otherwise(-one())
-
-
-def chosen_columns(names: list[str], columns: tuple[str, ...] | None, key: tuple[str, ...]) -> list[str]:
-    """The columns of a table that are taken: those that are asked for and those of the key, or all."""
-    for name in columns or ():
-        if name not in names:
-            raise unknown_name("column", name, names)
-    return names if columns is None else [name for name in names if name in {*columns, *key}]
 
 
 def one() -> Column:

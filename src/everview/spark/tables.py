@@ -22,12 +22,9 @@ from everview.spark.feeds import (
     INSERT,
     OP,
     ORDINAL,
-    TABLES,
     WEIGHT,
     NewChanges,
-    begun,
-    change_style,
-    chosen_columns,
+    TableFeed,
     named_column,
     one,
     operations,
@@ -49,7 +46,7 @@ _CHOSEN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class TableFrame:
+class TableFrame(TableFeed):
     """A frame over a table of a catalog; with ``feed``, over the changes between its snapshots."""
 
     name: str  # of the source, for what is said of it
@@ -61,13 +58,10 @@ class TableFrame:
     feed: bool = False
     key: tuple[str, ...] = ()  # of a feed
     schema: ClassVar[None] = None  # the table knows its columns
-    corrupt: ClassVar[None] = None
-    beside: ClassVar[tuple[str, ...]] = (OP, ORDINAL)  # columns that are not of the row
-    pause: ClassVar[float] = TABLES
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """How rows are changes: of a feed, as the changes of tables are; else as a user has said it."""
-        return change_style(said, self.key) if self.feed else dict(said)
+        return self._style(said) if self.feed else dict(said)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The frame, over the table as it is now; of a feed, all rows as changes."""
@@ -96,9 +90,6 @@ class TableFrame:
         raw = self._logged(spark, last, now) if self._by == LOG else self._compared(spark, last, now)
         return NewChanges(self._net(raw), now)
 
-    def close(self) -> None:
-        """Do nothing: looking at a table opens nothing that stays."""
-
     @property
     def _by(self) -> str:
         return self.options.get(BY, LOG)
@@ -111,7 +102,7 @@ class TableFrame:
         return spark.read.options(**self._given).option("versionAsOf", str(snapshot)).table(self.table)
 
     def _begun(self, rows: DataFrame) -> DataFrame:
-        return begun(self._chosen(rows), self.key)
+        return self._as_new(self._chosen(rows))
 
     def _logged(self, spark: SparkSession, last: int, now: int) -> DataFrame:
         """The rows of files that came or went, with the number of the commit, and 1 or -1."""
@@ -127,7 +118,7 @@ class TableFrame:
 
     def _chosen(self, rows: DataFrame, *more: str) -> DataFrame:
         names = [name for name in rows.columns if name not in (OP, ORDINAL, SNAPSHOT, WEIGHT)]
-        taken = chosen_columns(names, self.columns, self.key)
+        taken = self._taken(names)
         return rows.select(*(named_column(name) for name in taken), *more)
 
     def _net(self, raw: DataFrame) -> DataFrame:

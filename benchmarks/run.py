@@ -49,6 +49,7 @@ SCENARIOS = (
     "spark_pipeline",
     "first_load",
     "pipeline_life",
+    "many_texts",
     "nightly",
 )
 ON_REQUEST = ("native", "serve")  # beside programs that not every machine can build, or a server of PostgreSQL

@@ -25,6 +25,7 @@ class Scale:
     main_transfers: int
     loaded: int  # transfers of a first load
     lives: tuple[int, int]  # transfers of two states that live on
+    texts: tuple[int, int]  # different texts of two states
     cluster_changes: int
     tpch: float  # the scale factor
     tpch_ticks: int
@@ -47,7 +48,8 @@ FULL = Scale(
     transfers=(1_000_000, 3_000_000, 10_000_000, 30_000_000),
     main_transfers=10_000_000,
     loaded=20_000_000,
-    lives=(2_500_000, 10_000_000),
+    lives=(10_000_000, 40_000_000),
+    texts=(5_000_000, 20_000_000),
     cluster_changes=4_000_000,
     tpch=1,
     tpch_ticks=10,
@@ -71,6 +73,7 @@ QUICK = Scale(
     main_transfers=300_000,
     loaded=300_000,
     lives=(100_000, 400_000),
+    texts=(50_000, 200_000),
     cluster_changes=200_000,
     tpch=0.01,
     tpch_ticks=5,

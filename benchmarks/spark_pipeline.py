@@ -148,16 +148,23 @@ def arrive(spark: SparkSession, root: Path, first: int, size: int) -> None:
     ).write.mode("append").parquet(str(batch))
 
 
-def pipeline(spark: SparkSession, root: Path) -> Pipeline:
+def pipeline(spark: SparkSession, root: Path, *, positions: str = "spark", at: Path | None = None) -> Pipeline:
+    """The pipeline over the tables in a folder; its state, what arrives and what it delivers may be elsewhere."""
     from everview.spark import Pipeline
     from everview.types import Schema
 
-    p = Pipeline(spark, root / "state")
-    (root / "arriving").mkdir(exist_ok=True)
-    arriving = spark.readStream.schema(TRANSFER).option("maxFilesPerTrigger", 1).parquet(str(root / "arriving"))
+    home = at or root
+    p = Pipeline(spark, home / "state", positions=positions)
+    (home / "arriving").mkdir(exist_ok=True)
     columns = {"schema": Schema.parse(TRANSFER)}
     past = p.source("past", spark.read.parquet(str(root / "transfers")), **columns)
-    changes = p.source("transfer", arriving, key="id", changes="upsert", **columns)
+    how: dict[str, Any] = {"key": "id", "changes": "upsert"}
+    if positions == "state":
+        arriving = {"path": home / "arriving", "format": "parquet", "options": {"maxFilesPerTrigger": 1}}
+        changes = p.source("transfer", **arriving, **how, **columns)
+    else:
+        stream = spark.readStream.schema(TRANSFER).option("maxFilesPerTrigger", 1)
+        changes = p.source("transfer", stream.parquet(str(home / "arriving")), **how, **columns)
     moved = past + changes
     frame = spark.read.parquet(str(root / "accounts"))
     owner = "id BIGINT NOT NULL, country STRING NOT NULL"
@@ -170,7 +177,7 @@ def pipeline(spark: SparkSession, root: Path) -> Pipeline:
     )
     pairs.distinct().sink("pairs")
     for view in ("exposure", "largest", "pairs"):
-        p.sink(view, path=root / "out" / view)
+        p.sink(view, path=home / "out" / view)
     return p
 
 

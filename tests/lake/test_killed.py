@@ -27,10 +27,10 @@ COLUMNS = "id BIGINT NOT NULL, owner STRING, amount BIGINT"
 LAST = 2  # the epoch that is committed to both tables, and not noted
 
 
-def followed(lake: SparkSession, root: Path) -> Pipeline:
+def followed(lake: SparkSession, root: Path, positions: str) -> Pipeline:
     """A pipeline from the changes of a table of each kind to a table of each kind."""
-    p = Pipeline(lake, root / "state", place="driver", shards=2)
-    feed = {"readChangeFeed": "true", "maxFilesPerTrigger": "1"}
+    p = Pipeline(lake, root / "state", place="driver", shards=2, positions=positions)
+    feed = {"readChangeFeed": "true"} | ({} if positions == "state" else {"maxFilesPerTrigger": "1"})
     p.source("account", path=root / "in", format="delta", key="id", changes="cdc", options=feed)
     p.source("iced", table=f"{BANK}.account", format="iceberg", key="id", changes="cdc")
     p.sql(VIEW)
@@ -52,23 +52,26 @@ def rows(frame: Any) -> dict[str, int]:
     return {row.owner: row.total for row in frame.collect()}
 
 
-def test_each_epoch_is_committed_once(lake: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("positions", ["spark", "state"])
+def test_each_epoch_is_committed_once(lake: SparkSession, tmp_path: Path, positions: str) -> None:
     account, iced = f"delta.`{tmp_path / 'in'}`", f"{BANK}.account"
     lake.sql(f"CREATE TABLE {account} ({COLUMNS}) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+    for each in ("account", "held"):
+        lake.sql(f"DROP TABLE IF EXISTS {BANK}.{each}")
     lake.sql(f"CREATE TABLE {iced} ({COLUMNS}) USING iceberg")
     for name in (account, iced):
         lake.sql(f"INSERT INTO {name} VALUES (1, 'Ada', 5), (2, 'Bob', 7)")
         lake.sql(f"UPDATE {name} SET amount = 6 WHERE id = 1")
     scratch = Path(str(lake.conf.get("spark.sql.catalog.ice.warehouse"))).parent
     with (tmp_path / "log").open("wb") as log:  # a pipe would be open for as long as its Java lives
-        command = [sys.executable, __file__, str(tmp_path), str(scratch)]
+        command = [sys.executable, __file__, str(tmp_path), str(scratch), positions]
         ran = subprocess.run(command, check=False, stdout=log, stderr=log)
     assert ran.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
     assert epochs(lake, tmp_path) == ([1, 2], [1, 2])
     assert (tmp_path / "state" / "delivered").read_text() == str(LAST - 1)  # the state does not know
     for name in (account, iced):
         lake.sql(f"DELETE FROM {name} WHERE id = 2")
-    with followed(lake, tmp_path) as p:
+    with followed(lake, tmp_path, positions) as p:
         p.refresh()
         found = [p.view("v"), lake.read.format("delta").load(str(tmp_path / "out")), lake.table(f"{BANK}.held")]
         assert [rows(frame) for frame in found] == [{"Ada": 12}] * 3
@@ -77,7 +80,7 @@ def test_each_epoch_is_committed_once(lake: SparkSession, tmp_path: Path) -> Non
         assert p.verify()
 
 
-def killed(root: Path, scratch: Path) -> None:
+def killed(root: Path, scratch: Path, positions: str) -> None:
     """Run until epoch `LAST` is committed to both tables, and die before that is noted."""
     noted = delivery.Delivery.mark
 
@@ -87,8 +90,13 @@ def killed(root: Path, scratch: Path) -> None:
         noted(self, epoch)
 
     delivery.Delivery.mark = die  # type: ignore[method-assign]
-    followed(lake_session(scratch), root).refresh()
+    lake = lake_session(scratch)
+    p = followed(lake, root, positions)
+    p.refresh()
+    for name in (f"delta.`{root / 'in'}`", f"{BANK}.account"):  # what the state keeps the positions of was one epoch
+        lake.sql(f"UPDATE {name} SET amount = 8 WHERE id = 2")
+    p.refresh()
 
 
 if __name__ == "__main__":
-    killed(Path(sys.argv[1]), Path(sys.argv[2]))
+    killed(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

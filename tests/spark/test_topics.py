@@ -65,8 +65,8 @@ def latest(records: list[tuple[int, int, Any, Any]]) -> dict[str, int]:
     return {owner: value["total"] for owner, value in last.items() if value is not None}
 
 
-def build(spark: SparkSession, root: Path, kafka: str, topic: str, **how: Any) -> Pipeline:
-    p = Pipeline(spark, root / "state", place="driver", shards=2)
+def build(spark: SparkSession, root: Path, kafka: str, topic: str, *, positions: str = "spark", **how: Any) -> Pipeline:
+    p = Pipeline(spark, root / "state", place="driver", shards=2, positions=positions)
     server = {"kafka.bootstrap.servers": kafka}
     options = server | {"subscribe": topic, "maxOffsetsPerTrigger": 1}
     p.source("account", format="kafka", schema=COLUMNS, key="id", changes="upsert", options=options)
@@ -76,18 +76,21 @@ def build(spark: SparkSession, root: Path, kafka: str, topic: str, **how: Any) -
     return p
 
 
-def test_a_killed_process_leaves_no_record_and_loses_none(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("positions", ["spark", "state"])
+def test_a_killed_process_leaves_no_record_and_loses_none(
+    spark: SparkSession, kafka: str, tmp_path: Path, positions: str
+) -> None:
     """Killed in the middle of a transaction; then ended between a transaction's commit and the note of it."""
     topic = f"t-{uuid4().hex}"
     put(kafka, topic, (1, "Ada", 5), (2, "Bob", 7), (1, "Ada", 6))
     with (tmp_path / "log").open("wb") as log:  # a pipe would be open for as long as its Java lives
-        command = [sys.executable, __file__, str(tmp_path), kafka, topic]
+        command = [sys.executable, __file__, str(tmp_path), kafka, topic, positions]
         ran = subprocess.run(command, check=False, stdout=log, stderr=log)
     assert ran.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
     committed = read(kafka, f"{topic}-out")
     assert {record[0] for record in committed} == {1}
     put(kafka, topic, (2, None, 0))
-    with build(spark, tmp_path, kafka, topic) as p:
+    with build(spark, tmp_path, kafka, topic, positions=positions) as p:
         p.refresh()
         assert p.verify()
     records = read(kafka, f"{topic}-out")
@@ -96,7 +99,7 @@ def test_a_killed_process_leaves_no_record_and_loses_none(spark: SparkSession, k
     assert len({record[:2] for record in records}) == len(records)
     assert not [id_ for _, id_ in TopicWriter._open if topic in id_]  # closed with the pipeline
     (tmp_path / "state" / "delivered").write_text("1")
-    with build(spark, tmp_path, kafka, topic) as p:
+    with build(spark, tmp_path, kafka, topic, positions=positions) as p:
         p.refresh()
     assert read(kafka, f"{topic}-out") == records
 
@@ -178,7 +181,7 @@ def test_what_no_topic_is(given: dict[str, Any], message: str) -> None:
         sink_of("v", **given)
 
 
-def killed(root: str, kafka: str, topic: str) -> None:
+def killed(root: str, kafka: str, topic: str, positions: str) -> None:
     """Run until the second epoch is being sent, and die."""
     from conftest import _start_spark
 
@@ -191,7 +194,7 @@ def killed(root: str, kafka: str, topic: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     TopicWriter._produce = produce  # type: ignore[method-assign]
-    build(_start_spark(Path(root)), Path(root), kafka, topic).refresh()
+    build(_start_spark(Path(root)), Path(root), kafka, topic, positions=positions).refresh()
 
 
 if __name__ == "__main__":

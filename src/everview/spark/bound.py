@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.stream import Stream
 from everview.errors import PipelineError, SourceError
 from everview.plan.timed import CLOCK, Watermark, is_watermark
 from everview.runtimes.tables import Table
+from everview.spark.delta_feed import DeltaFeed
+from everview.spark.feeds import Feed, NewChanges
 from everview.spark.paths import MadeFrame, relist, rows_of
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
-from everview.spark.tables import NewChanges, TableFrame
+from everview.spark.tables import TableFrame
+from everview.spark.topic_feed import TopicFeed
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 STATIC = "static"  # under which the offsets have what was read of batch frames
 OWN = "files"  # and how far streams of files were followed without Spark; which files, the state's slices say
-SNAPSHOTS = "snapshots"  # and up to which snapshot the changes of tables were read, by source
+SNAPSHOTS = "snapshots"  # and up to which snapshot, version or offsets feeds were read, by source
 GIVEN = "given"  # and which sources were given more, so that their frames are not the last word any more
 
 
@@ -50,14 +53,24 @@ class BoundSource:
         return self.frame.isStreaming
 
     @property
-    def feed(self) -> TableFrame | None:
-        """The table whose changes are read between its snapshots; None for other sources."""
-        return self.files if isinstance(self.files, TableFrame) and self.files.feed else None
+    def feed(self) -> Feed | None:
+        """What the state follows by a position of its own; None for other sources."""
+        if isinstance(self.files, TableFrame):
+            return self.files if self.files.feed else None
+        return self.files if isinstance(self.files, (DeltaFeed, TopicFeed)) else None
 
     @property
     def again(self) -> bool:
         """Whether a batch frame may be read at every refresh: repeating the rows of its keys changes nothing."""
         return self.spec.changes in ("upsert", "snapshot")
+
+
+class Due(NamedTuple):
+    """The batch frames that an epoch reads, the offsets once they are read, and how many more epochs feeds need."""
+
+    frames: dict[str, DataFrame]
+    offsets: dict[str, Any]
+    more: int
 
 
 class BoundSources:
@@ -164,9 +177,7 @@ class BoundSources:
             check_drift(frame, self.by_name[name].spec)
         return dict(frames)
 
-    def due(
-        self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool
-    ) -> tuple[dict[str, DataFrame], dict[str, Any]]:
+    def due(self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool) -> Due:
         """The batch frames to be read now, and the offsets once they are.
 
         These are the frames that were not read yet, with ``again`` also those that may be read again, and the given
@@ -179,19 +190,20 @@ class BoundSources:
             if not bound.streaming and not bound.feed and name not in given and _is_due(name, bound, read, fed, again)
         }
         changed = {name: new for name, new in self._changed(offsets).items() if name not in given}
-        seen = {**offsets.get(SNAPSHOTS, {}), **{name: new.snapshot for name, new in changed.items()}}
+        seen = {**offsets.get(SNAPSHOTS, {}), **{name: new.position for name, new in changed.items()}}
         reached: dict[str, Any] = {STATIC: sorted({*read, *due}), GIVEN: sorted({*fed, *given})}
         if seen:
             reached[SNAPSHOTS] = seen
-        return due | {name: new.frame for name, new in changed.items()} | dict(given), reached
+        frames = due | {name: new.frame for name, new in changed.items()} | dict(given)
+        return Due(frames, reached, max((new.more for new in changed.values()), default=0))
 
     @property
     def feeds(self) -> list[BoundSource]:
-        """The sources that are changes of tables between snapshots."""
+        """The sources that the state follows by positions of its own."""
         return [bound for bound in self.by_name.values() if bound.feed]
 
     def _changed(self, offsets: Mapping[str, Any]) -> dict[str, NewChanges]:
-        """What tables have changed since the snapshots that the offsets name, by source."""
+        """What is new in feeds after the positions that the offsets name, by source."""
         seen, found = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
         for bound in self.feeds:
             assert bound.feed is not None

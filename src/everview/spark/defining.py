@@ -88,7 +88,7 @@ class PipelineDefining(PipelineParts):
         """
         where = PathOptions(path, format, stream, columns, options, table)
         style: dict[str, Any] = {"key": key, "changes": changes, "op": op, "weight": weight, "order": order}
-        frame, files = framed(self.spark, name, frame, where, schema, style)
+        frame, files = framed(self.spark, name, frame, where, schema, style, own=self._own_positions)
         style = style if files is None else files.style(style)
         with self._defining():
             before = self._sources.by_name.get(name) if replace else None

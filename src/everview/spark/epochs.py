@@ -141,14 +141,18 @@ class PipelineEpochs:
         clock = self._sources.by_name[CLOCK]
         self._run(engine, Arrival.of([clock.spec], [normalized(clock.frame, clock.spec)]), {}, None)
 
-    def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> None:
-        """Run one epoch of the batch frames that were not read yet and of the given ones."""
-        frames, offsets = self._sources.due(engine.offsets, given, again=again)
+    def load(self, engine: Engine, given: Mapping[str, DataFrame], token: str | None, *, again: bool) -> int:
+        """Run one epoch of the batch frames that were not read yet, of the given ones, and of what is new in feeds.
+
+        Returns how many more epochs feeds need for what is there now.
+        """
+        frames, offsets, more = self._sources.due(engine.offsets, given, again=again)
         if again:
             self.traps.read_once(self._sources.by_name, engine.offsets, given)
         if frames:
             self._load(engine, frames, offsets, token)
         self.recompute(engine, None)
+        return more
 
     def _load(
         self, engine: Engine, frames: Mapping[str, DataFrame], offsets: dict[str, Any], token: str | None

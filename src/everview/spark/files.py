@@ -24,6 +24,7 @@ from everview.errors import EverviewError, PipelineError
 from everview.frontends.dialects import SOUFFLE, whole_text
 from everview.frontends.sql.files import SinkText, TableText, read_file
 from everview.spark.definition import Definition, SourceModel, defined
+from everview.spark.delta_feed import DELTA
 from everview.spark.folders import local_path
 from everview.spark.kafka import KAFKA
 from everview.spark.paths import PathFrame, rows_of
@@ -120,7 +121,7 @@ def build(file: str | Path, definition: Definition, spark: SparkSession, state: 
         )
     for name, source in definition.sources.items():
         with _told(f"{path}: sources.{name}"):
-            _bind(pipeline, name, source, base)
+            _bind(pipeline, name, source, base, own=definition.positions == "state")
     for where, text in _views(path, definition):
         with _told(where):
             if where.lower().endswith(RULES):
@@ -354,7 +355,7 @@ def _views(path: Path, definition: Definition) -> Iterator[tuple[str, str]]:
         yield str(file), _contents(file)
 
 
-def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> None:
+def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path, *, own: bool) -> None:
     spoken: dict[str, Any] = {
         "key": source.key, "changes": source.changes, "op": source.op, "weight": source.weight, "order": source.order,
     }  # fmt: skip
@@ -367,8 +368,14 @@ def _bind(pipeline: Pipeline, name: str, source: SourceModel, base: Path) -> Non
         spoken |= {"format": KAFKA, "options": source.options, "columns": source.columns}
         pipeline.source(name, schema=source.schema_, keep=source.keep, **spoken)
         return
-    if source.format == ICEBERG and source.table is not None:
-        spoken |= {"format": ICEBERG, "stream": source.stream, "options": source.options, "columns": source.columns}
+    followed = own and source.stream and source.format in (None, DELTA)  # of Delta, as the catalog knows
+    if source.table is not None and (source.format == ICEBERG or followed):
+        spoken |= {
+            "format": None if followed else ICEBERG,
+            "stream": source.stream,
+            "options": source.options,
+            "columns": source.columns,
+        }
         pipeline.source(name, table=source.table, schema=source.schema_, keep=source.keep, **spoken)
         return
     frame = _frame(pipeline.spark, source, base)

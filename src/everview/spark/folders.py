@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PATTERN: Final = re.compile(r"[{}\[\]*?\\]")
 
 
 def local_path(path: str) -> Path | None:
@@ -34,6 +35,21 @@ def local_path(path: str) -> Path | None:
     if parts.scheme.lower() != "file" or parts.netloc not in ("", "localhost"):
         return None
     return Path(unquote(parts.path))
+
+
+def is_pattern(path: str) -> bool:
+    """Whether Spark's readers take a path for a pattern."""
+    return _PATTERN.search(path) is not None
+
+
+def literal(path: str) -> str:
+    """A path as Spark's readers take it, with no character of it part of a pattern.
+
+    >>> print(literal("/in/[a]*.json"))
+    /in/\\[a\\]\\*.json
+    """
+    # Spark has an option by which paths are no patterns; with it, files beside one named [a] are read twice.
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 class Folder(Protocol):

@@ -69,9 +69,12 @@ class TopicFrame:
         return known
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The frame: the columns of the values, `BESIDE`, and what could not be decoded."""
+        """The frame, over a stream of records."""
         given = {name: value for name, value in self.options.items() if name not in OURS}
-        records = spark.readStream.format(KAFKA).options(**(DEFAULTS | given)).load()
+        return self.rows(spark.readStream.format(KAFKA).options(**(DEFAULTS | given)).load())
+
+    def rows(self, records: DataFrame) -> DataFrame:
+        """Records as rows: the columns of the values, `BESIDE`, and what could not be decoded."""
         value, corrupt = self._decoded()
         records = records.select("*", value.alias("_row"), corrupt.alias(CORRUPT))
         keys, row, gone = self._keys(), F.col("_row"), F.col("value").isNull()

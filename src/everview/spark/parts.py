@@ -67,7 +67,7 @@ class PipelineParts(Closing):
         time zone, by days and by hours what they mean in the session: its ``spark.sql.session.timeZone`` is kept.
 
         ``positions`` says who keeps the positions in streams: Spark's streaming query in its checkpoint, or the
-        ``state``, which follows streams of files by a loop of our own, and takes less time around a small epoch.
+        ``state``, which follows files, tables and topics by a loop of our own, in less time around a small epoch.
         """
         _one_of("place", place, get_args(Place))
         if bad_rows is not None:
@@ -99,7 +99,8 @@ class PipelineParts(Closing):
             bad_rows=bad_rows,
             keep_epochs=keep_epochs,
         )
-        follow = StreamLoop if positions == "state" else Streaming
+        self._own_positions = positions == "state"
+        follow = StreamLoop if self._own_positions else Streaming
         self._streaming = follow(self._sources, self._state, self._epochs, self._lock)
 
     @contextmanager
@@ -132,6 +133,9 @@ class PipelineParts(Closing):
         with self._lock:
             self._state.close()
             self._delivery.close()
+            for bound in self._sources.feeds:
+                assert bound.feed is not None
+                bound.feed.close()
 
     @property
     def progress(self) -> ProgressLog:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
@@ -19,11 +18,13 @@ import pyspark.sql.types as st
 
 from everview.errors import SourceError
 from everview.spark.connect import Read, read_by_message
-from everview.spark.folders import local_path
+from everview.spark.delta_feed import DELTA, DeltaFeed, delta_feed, is_delta
+from everview.spark.folders import is_pattern, literal, local_path
 from everview.spark.jvm import is_connect, own_java, own_plan
 from everview.spark.kafka import KAFKA, TopicFrame, topic_frame
 from everview.spark.spec import SourceSpec
 from everview.spark.tables import TableFrame, table_frame
+from everview.spark.topic_feed import TopicFeed
 from everview.types import Schema, unknown_name
 
 if TYPE_CHECKING:
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("everview.spark")
 CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read, as Spark calls it
 TEXTS: Final = ("json", "csv", "xml")  # formats whose text may be unreadable
-OWN_SCHEMA: Final = ("delta",)  # formats that know their columns, and take no others
+OWN_SCHEMA: Final = (DELTA,)  # formats that know their columns, and take no others
 _NAMED: Final = "columnNameOfCorruptRecord"
-_GLOB: Final = re.compile(r"[{}\[\]*?\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,9 @@ class PathFrame:
         reader: Any = spark.read.format(self.format).options(**self.options)
         if self.corrupt is not None:
             reader = reader.option(_NAMED, self.corrupt)
-        if not _GLOB.search(self.path):
+        if not is_pattern(self.path):
             reader = reader.option("basePath", _url(self.path))  # below it, folders like day=3 are columns
-        # Spark has an option by which paths are no patterns; with it, files beside one named [a] are read twice.
-        return reader.schema(schema).load([_GLOB.sub(r"\\\g<0>", unquote(file)) for file in files])
+        return reader.schema(schema).load([literal(unquote(file)) for file in files])
 
     def _schema(self, spark: SparkSession, where: str) -> st.StructType:
         if isinstance(self.schema, st.StructType):
@@ -117,7 +116,7 @@ def modified(spark: SparkSession, url: str) -> int:
     return int(path.getFileSystem(java.hadoop).getFileStatus(path).getModificationTime())
 
 
-MadeFrame: TypeAlias = PathFrame | TopicFrame | TableFrame  # what says how a frame is made
+MadeFrame: TypeAlias = PathFrame | TopicFrame | TableFrame | DeltaFeed | TopicFeed  # what says how a frame is made
 
 
 class PathOptions(NamedTuple):
@@ -138,13 +137,21 @@ def framed(
     where: PathOptions,
     schema: Schema | str | None,
     style: Mapping[str, Any],
+    *,
+    own: bool,
 ) -> tuple[DataFrame, MadeFrame | None]:
-    """The frame of a source, which is given, or made from files, from a topic or from a table."""
+    """The frame of a source, which is given, or made from files, from a topic or from a table.
+
+    ``own`` says that the state keeps the positions: what Spark would follow as a stream is then a feed where it can be.
+    """
     if where.table is not None:
         table = _table_frame(name, frame, where, schema, style)
+        if own and table.stream and is_delta(spark, table.table):
+            table = _delta_feed(name, where, None, style)
         return table.read(spark), table
     if frame is None and where.path is None and str(where.format).lower() == KAFKA:
         topic = _topic_frame(name, where, schema, style)
+        topic = TopicFeed(topic) if own else topic
         return topic.read(spark), topic
     if (frame is None) == (where.path is None):
         raise SourceError(
@@ -153,6 +160,8 @@ def framed(
         )
     if frame is None:
         files = _path_frame(name, where, schema, snapshot=style["changes"] == "snapshot")
+        if own and files.stream and files.format.lower() == DELTA:
+            files = _delta_feed(name, where, files.schema, style)
         return files.read(spark), files
     if any(each is not None for each in where):
         raise SourceError(
@@ -214,6 +223,21 @@ def _table_frame(
         where.table,
         where.format,
         where.stream,
+        _listed(where.columns),
+        {option: str(value) for option, value in (where.options or {}).items()},
+        changes=style["changes"],
+        key=_listed(style["key"]) or (),
+    )
+
+
+def _delta_feed(
+    name: str, where: PathOptions, schema: str | st.StructType | None, style: Mapping[str, Any]
+) -> DeltaFeed:
+    return delta_feed(
+        name,
+        None if where.path is None else _url(os.fspath(where.path)),
+        where.table,
+        schema,
         _listed(where.columns),
         {option: str(value) for option, value in (where.options or {}).items()},
         changes=style["changes"],

@@ -64,11 +64,15 @@ class Pipeline(PipelineDefining, PipelineReading):
         """
         with self._lock:
             engine = self._state.engine()
+            self._streaming.require(engine)
             self._require_sinks(engine)
             self._delivery.again(engine)
             given = self._sources.checked(frames)
+            more = 0
             if token is None or engine.offsets.get(TOKEN) != token:
-                self._epochs.load(engine, given, token, again=True)
+                more = self._epochs.load(engine, given, token, again=True)
+            while more:
+                more = min(more - 1, self._epochs.load(engine, {}, None, again=False))
         if self._sources.has_streams and not self._streaming.active:
             self.start(trigger={"availableNow": True}).awaitTermination()
         return self.progress[-1] if self.progress else None

@@ -1,4 +1,4 @@
-"""A loop of our own over streams of files, in place of Spark's streaming query: the state knows what it has read.
+"""A loop of our own over streams, in place of Spark's streaming query: the state knows what it has read.
 
 Spark's micro-batches are planned, logged before and after, and read through a query; around a small epoch that takes
 longer than the epoch. Here a step lists the files, reads those that the state has not, and commits their rows together
@@ -20,6 +20,7 @@ from everview.runtimes.spark.seen_files import SeenFiles
 from everview.spark.bound import OWN, BoundSource, BoundSources
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
+from everview.spark.followers import Follower
 from everview.spark.lateness import micros_of
 from everview.spark.paths import PathFrame, modified
 from everview.spark.position import Position
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 POLLING: Final = 0.1  # seconds between two looks at the folders, where no trigger says how many
-FEEDING: Final = 1.0  # the fewest seconds between two looks at tables, each of which is a job of Spark
 TRIGGERS: Final = ("processingTime", "availableNow", "once")
 PLAIN: Final = ("json", "csv", "parquet", "orc", "avro", "text", "xml", "binaryfile")  # formats that are files alone
 SPARK_ALONE: Final = (
@@ -50,8 +50,9 @@ class FollowedFiles:
         name, files = bound.spec.name, bound.files
         if not isinstance(files, PathFrame) or files.format.lower() not in PLAIN:
             raise PipelineError(
-                f"source {name} cannot be followed without Spark: its position is not a list of files",
-                hint=f'positions="state" needs p.source("{name}", path=…, format=…) of one of {", ".join(PLAIN)}',
+                f"source {name} cannot be followed without Spark: its position is not known",
+                hint=f'positions="state" needs p.source("{name}", path=…, format=…) of one of {", ".join(PLAIN)}, '
+                "a table of Delta Lake or Iceberg, or a topic",
             )
         options = {option.lower(): value for option, value in files.options.items()}
         for option in SPARK_ALONE:
@@ -78,20 +79,13 @@ class FollowedFiles:
 NewFiles = dict[str, list[str]]  # by source
 
 
-class StreamLoop:
-    """Follows streams of files, an epoch a step; one epoch at a time holds ``lock``."""
+class StreamLoop(Follower["LoopQuery"]):
+    """Follows streams of files and feeds, an epoch a step."""
 
     def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:
-        self._sources, self._state, self._epochs, self._lock = sources, state, epochs, lock
-        self.query: LoopQuery | None = None
+        super().__init__(sources, state, epochs, lock)
         self._followed: dict[str, FollowedFiles] = {}
         self._seen: SeenFiles | None = None
-        self._stopping = False
-
-    @property
-    def active(self) -> bool:
-        """Whether the loop runs."""
-        return self.query is not None and self.query.isActive
 
     def start(
         self, trigger: Mapping[str, Any] | None, name: str | None, require_sinks: Callable[[Engine], None]
@@ -102,15 +96,9 @@ class StreamLoop:
         streams = self._sources.streams(engine.offsets)
         if not streams and not self._sources.feeds:
             raise PipelineError("no source is a stream", hint="call refresh(), or give a source a path and a format")
-        if self._sources.feeds:
-            every = max(every, FEEDING)
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
-        if Position.known(engine.offsets) is not None:
-            raise PipelineError(
-                "Spark's checkpoint has the position of this state in its streams",
-                hint='go on with positions="spark", or start anew in an empty directory',
-            )
+        self.require(engine)
         self._followed = {bound.spec.name: FollowedFiles(bound) for bound in streams}
         require_sinks(engine)
         self._epochs.load(engine, {}, None, again=False)
@@ -119,45 +107,48 @@ class StreamLoop:
         query.begin(self._until_read if ends else lambda: self._for_ever(every, query.wake))
         return query
 
-    def stop(self, *, drain: bool) -> None:
-        """End the loop after the epoch under way; with ``drain``, after all that has arrived."""
-        query = self.query
-        if query is None:
+    def require(self, engine: Engine) -> None:
+        last = Position.known(engine.offsets)
+        if last is None:
             return
-        if drain and query.isActive:
-            query.processAllAvailable()
-        self._stopping = True
-        with self._lock:
-            pass  # the epoch under way has ended, and no other one begins
+        if self._sources.has_streams or any(bound.spec.name in last.streams for bound in self._sources.feeds):
+            raise PipelineError(
+                "Spark's checkpoint has the position of this state in its streams",
+                hint='go on with positions="spark", or start anew in an empty directory',
+            )
+
+    def _end(self, query: LoopQuery) -> None:
         query.end()
-        self.query = None
 
     def read_all(self) -> None:
-        """Take in all files listed now; files that arrive meanwhile wait for the next round."""
+        """Take in all that is there now; what arrives meanwhile waits for the next round."""
         with self._lock:
-            self._feed(self._state.engine())
+            more = self._feed(self._state.engine())
             due = self._new(self._state.engine())
         while any(due.values()):
             due = self._epoch(due)
+        while more and not self._stopping:
+            with self._lock:
+                more = min(more - 1, self._feed(self._state.engine()))
 
     def _until_read(self) -> None:
         self.read_all()
 
     def _for_ever(self, every: float, wake: threading.Event) -> None:
         while not self._stopping:
-            begun = monotonic()
+            begun, more = monotonic(), 0
             with self._lock:
                 if not self._stopping:
-                    self._feed(self._state.engine())
+                    more = self._feed(self._state.engine())
                 due = {} if self._stopping else self._new(self._state.engine())
             if any(due.values()):
                 self._epoch(due)
-            wake.wait(max(0.0, begun + every - monotonic()))
+            pause = max((bound.feed.pause for bound in self._sources.feeds if bound.feed), default=0.0)
+            wake.wait(0.0 if more else max(0.0, begun + max(every, pause) - monotonic()))
 
-    def _feed(self, engine: Engine) -> None:
-        """Run an epoch of what tables have changed, if they have."""
-        if self._sources.feeds:
-            self._epochs.load(engine, {}, None, again=False)
+    def _feed(self, engine: Engine) -> int:
+        """Run an epoch of what is new in feeds, if anything is; returns how many more what is there now takes."""
+        return self._epochs.load(engine, {}, None, again=False) if self._sources.feeds else 0
 
     def _new(self, engine: Engine) -> NewFiles:
         """The files that the state has not read."""
@@ -238,7 +229,7 @@ class LoopQuery:
         return not self.isActive
 
     def processAllAvailable(self) -> None:
-        """Return when all files that are there now have been taken in."""
+        """Return when all that is there now has been taken in."""
         self._raise()
         self._loop.read_all()
 

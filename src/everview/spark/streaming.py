@@ -8,19 +8,17 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from everview.errors import PipelineError
-from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
-from everview.spark.bound import OWN, BoundSources
+from everview.spark.bound import OWN, SNAPSHOTS
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import make_room, mend, plain_local_files
 from everview.spark.combined import combined, counted
-from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
+from everview.spark.followers import Follower
 from everview.spark.following import following
 from everview.spark.jvm import is_connect
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec
-from everview.spark.state import PipelineState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,19 +28,10 @@ OPENING: Final = 10.0  # the most seconds to wait for a query to open its source
 POLLING: Final = 0.02  # between two looks whether it has
 
 
-class Streaming:
-    """Starts and stops the query; one epoch at a time holds ``lock``."""
+class Streaming(Follower["StreamingQuery"]):
+    """Starts and stops Spark's query, in whose thread epochs run."""
 
-    def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:
-        self._sources, self._state, self._epochs, self._lock = sources, state, epochs, lock
-        self.query: StreamingQuery | None = None
-        self._failed: BaseException | None = None  # what ended the query
-        self._stopping = False
-
-    @property
-    def active(self) -> bool:
-        """Whether the query runs."""
-        return self.query is not None and self.query.isActive
+    _failed: BaseException | None = None  # what ended the query
 
     def start(
         self, trigger: Mapping[str, Any] | None, name: str | None, require_sinks: Callable[[Engine], None]
@@ -64,11 +53,7 @@ class Streaming:
             raise PipelineError("no source is a stream", hint="call refresh(), or read a source with readStream")
         if self.active:
             raise PipelineError("the pipeline is running already", hint="stop() it first")
-        if OWN in engine.offsets:
-            raise PipelineError(
-                "the state has its position in the streams itself, and Spark would read them from their start",
-                hint='go on with Pipeline(…, positions="state"), or start anew in an empty directory',
-            )
+        self.require(engine)
         require_sinks(engine)
         engine.restore_files()
         mend(checkpoint, Position.known(engine.offsets))
@@ -99,6 +84,15 @@ class Streaming:
             begun.set()
         return self.query
 
+    def require(self, engine: Engine) -> None:
+        streams, offsets = self._sources.streams(engine.offsets), engine.offsets
+        fed = offsets.get(SNAPSHOTS, ())
+        if streams and (OWN in offsets or any(bound.spec.name in fed for bound in streams)):
+            raise PipelineError(
+                "the state has its position in the streams itself, and Spark would read them from their start",
+                hint='go on with Pipeline(…, positions="state"), or start anew in an empty directory',
+            )
+
     def batch(self, specs: Sequence[SourceSpec], frame: DataFrame, number: int) -> None:
         """Run the epoch of one micro-batch."""
         with self._lock:
@@ -106,18 +100,8 @@ class Streaming:
                 raise PipelineError("the pipeline is stopping", hint="what has arrived is read at the next start")
             self._epochs.batch(self._state.engine(), specs, frame, str(self.query.id), number)
 
-    def stop(self, *, drain: bool) -> None:
-        """End the query after the epoch under way; with ``drain``, after all that has arrived."""
-        query = self.query
-        if query is None:
-            return
-        if drain and query.isActive:
-            query.processAllAvailable()
-        self._stopping = True
-        with self._lock:
-            pass  # the epoch under way has ended, and no other one begins
-        query.stop()  # not under the lock, for which Spark's thread may be waiting
-        self.query = None
+    def _end(self, query: StreamingQuery) -> None:
+        query.stop()
 
 
 def _await_sources(query: StreamingQuery) -> None:

@@ -12,25 +12,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
 from everview.errors import MissingRuntime, SourceError
-from everview.types import unknown_name
+from everview.spark.feeds import (
+    INSERT,
+    OP,
+    ORDINAL,
+    WEIGHT,
+    NewChanges,
+    TableFeed,
+    named_column,
+    one,
+    operations,
+    weight_of,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 ICEBERG: Final = "iceberg"
 BY: Final = "changes.by"  # our option of a feed: how changes are found
 LOG, COMPARISON = "log", "comparison"  # by Iceberg's log of files, or by reading both snapshots
-OP: Final = "_change_type"  # columns that Iceberg's log of changes has beside those of the row
-ORDINAL: Final = "_change_ordinal"
-SNAPSHOT: Final = "_commit_snapshot_id"
-WEIGHT: Final = "_weight"
-_INSERT, _DELETE = "INSERT", "DELETE"
+SNAPSHOT: Final = "_commit_snapshot_id"  # a column that Iceberg's log of changes has beside those of the row
 # Options that choose a part of a table: a feed begins with all rows, and knows itself how far it is.
 _CHOSEN: Final = (
     *("versionasof", "timestampasof", "snapshot-id", "as-of-timestamp", "branch", "tag", "stream-from-timestamp"),
@@ -38,15 +45,8 @@ _CHOSEN: Final = (
 )
 
 
-class NewChanges(NamedTuple):
-    """The changes of a table up to a snapshot."""
-
-    frame: DataFrame
-    snapshot: int
-
-
 @dataclass(frozen=True, slots=True)
-class TableFrame:
+class TableFrame(TableFeed):
     """A frame over a table of a catalog; with ``feed``, over the changes between its snapshots."""
 
     name: str  # of the source, for what is said of it
@@ -58,16 +58,10 @@ class TableFrame:
     feed: bool = False
     key: tuple[str, ...] = ()  # of a feed
     schema: ClassVar[None] = None  # the table knows its columns
-    corrupt: ClassVar[None] = None
-    beside: ClassVar[tuple[str, ...]] = (OP, ORDINAL)  # columns that are not of the row
 
     def style(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """The style of changes: of a feed with a key, the last change of each key; without one, rows with weights."""
-        if not self.feed:
-            return dict(said)
-        if not self.key:
-            return dict(said) | {"changes": "weights", "weight": WEIGHT}
-        return dict(said) | {"op": OP, "order": ORDINAL}
+        """The style of changes: of a feed, that of tables' changes; else as a user has said it."""
+        return self._style(said) if self.feed else dict(said)
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The frame, over the table as it is now; of a feed, all rows as changes."""
@@ -108,32 +102,24 @@ class TableFrame:
         return spark.read.options(**self._given).option("versionAsOf", str(snapshot)).table(self.table)
 
     def _begun(self, rows: DataFrame) -> DataFrame:
-        """All rows as what they are at the beginning: new."""
-        rows = self._chosen(rows)
-        return (
-            rows.withColumns({OP: F.lit(_INSERT), ORDINAL: F.lit(0)}) if self.key else rows.withColumn(WEIGHT, _one())
-        )
+        return self._as_new(self._chosen(rows))
 
     def _logged(self, spark: SparkSession, last: int, now: int) -> DataFrame:
         """The rows of files that came or went, with the number of the commit, and 1 or -1."""
         between = {"start-snapshot-id": str(last), "end-snapshot-id": str(now)}
         rows = spark.read.options(**self._given).options(**between).table(f"{self.table}.changes")
-        new = F.col(OP) == _INSERT
-        return self._chosen(rows.withColumn(WEIGHT, F.when(new, _one()).otherwise(-_one())), ORDINAL, WEIGHT)
+        return self._chosen(rows.withColumn(WEIGHT, weight_of(F.col(OP) == INSERT)), ORDINAL, WEIGHT)
 
     def _compared(self, spark: SparkSession, last: int, now: int) -> DataFrame:
         """All rows of both snapshots, the old ones with -1."""
         old, new = (self._chosen(self._at(spark, each)) for each in (last, now))
-        new = new.withColumns({ORDINAL: F.lit(0), WEIGHT: _one()})
-        return new.unionByName(old.withColumns({ORDINAL: F.lit(0), WEIGHT: -_one()}), allowMissingColumns=True)
+        new = new.withColumns({ORDINAL: F.lit(0), WEIGHT: one()})
+        return new.unionByName(old.withColumns({ORDINAL: F.lit(0), WEIGHT: -one()}), allowMissingColumns=True)
 
     def _chosen(self, rows: DataFrame, *more: str) -> DataFrame:
         names = [name for name in rows.columns if name not in (OP, ORDINAL, SNAPSHOT, WEIGHT)]
-        for name in self.columns or ():
-            if name not in names:
-                raise unknown_name("column", name, names)
-        taken = names if self.columns is None else [name for name in names if name in {*self.columns, *self.key}]
-        return rows.select(*(_column(name) for name in taken), *more)
+        taken = self._taken(names)
+        return rows.select(*(named_column(name) for name in taken), *more)
 
     def _net(self, raw: DataFrame) -> DataFrame:
         """Changes added up by row; with a key as what was done to it, deletes before inserts."""
@@ -141,13 +127,11 @@ class TableFrame:
         if any(_has_variant(f.dataType) for f in raw.schema.fields):  # which Spark cannot tell apart
             net, order = raw, F.col(ORDINAL) * 2
         else:
-            added = raw.groupBy(*map(_column, names)).agg(F.sum(WEIGHT).alias(WEIGHT))
+            added = raw.groupBy(*map(named_column, names)).agg(F.sum(WEIGHT).alias(WEIGHT))
             net, order = added.where(F.col(WEIGHT) != 0), F.lit(0)
         if not self.key:
-            return net.select(*map(_column, names), WEIGHT)
-        new = F.col(WEIGHT) > 0
-        op = F.when(new, _INSERT).otherwise(_DELETE)
-        return net.select(*map(_column, names), op.alias(OP), (order + new.cast("int")).alias(ORDINAL))
+            return net.select(*map(named_column, names), WEIGHT)
+        return operations(net, names, F.col(WEIGHT) > 0, order)
 
 
 def table_frame(
@@ -217,14 +201,6 @@ def require_table(spark: SparkSession, table: str) -> None:
     """Refuse an Iceberg table that is not there."""
     if not require_catalog(spark, table):
         raise SourceError(f"there is no table {table}", hint="check its name: catalog.namespace.table")
-
-
-def _one() -> Column:
-    return F.lit(1).cast("bigint")
-
-
-def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _has_variant(type_: st.DataType) -> bool:

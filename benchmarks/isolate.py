@@ -23,12 +23,20 @@ def measured(script: str, python: str | Path = sys.executable, /, **parameters: 
     if not Path(python).exists():
         raise SystemExit(f"error: {script} needs {python}\n  hint: make bench installs the peers")
     command = [str(python), str(HERE / script), json.dumps(parameters)]
-    # The Everview of this checkout, also where another one is installed.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent / "src")])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that is measured.
+
+    It finds the Everview of this checkout, also where another one is installed, and keeps byte code. Some machines tell
+    Python to keep none; then every process compiles all modules that it imports.
+    """
+    path = os.pathsep.join([str(HERE), str(HERE.parent / "src")])
+    return os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def answer(measure: Callable[..., dict[str, Any]]) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes in rows, ticks as (changes a tick, ticks)."""
+    """Sizes in rows, streams as (changes a tick, ticks before the clock starts, ticks)."""
 
     orders: int
     many_orders: int
     few_orders: int
-    streams: tuple[tuple[int, int], ...]
+    streams: tuple[tuple[int, int, int], ...]
     recompute_ticks: int
     scaling_ticks: int
     tail_ticks: int
@@ -36,7 +36,7 @@ FULL = Scale(
     orders=1_000_000,
     many_orders=10_000_000,
     few_orders=100_000,
-    streams=((10, 2_000), (1_000, 500), (100_000, 10)),
+    streams=((10, 500, 2_000), (1_000, 100, 500), (100_000, 4, 10)),
     recompute_ticks=20,
     scaling_ticks=500,
     tail_ticks=10_000,
@@ -60,7 +60,7 @@ QUICK = Scale(
     orders=100_000,
     many_orders=1_000_000,
     few_orders=10_000,
-    streams=((10, 200), (1_000, 50), (10_000, 5)),
+    streams=((10, 100, 200), (1_000, 20, 50), (10_000, 2, 5)),
     recompute_ticks=5,
     scaling_ticks=100,
     tail_ticks=500,

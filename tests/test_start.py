@@ -42,8 +42,7 @@ PARTS = (
 
 def imported(code: str) -> set[str]:
     """The modules that a new process has imported in the end."""
-    done = subprocess.run([sys.executable, "-c", code + SHOWN], capture_output=True, text=True, check=True, timeout=300)
-    return set(json.loads(done.stdout))
+    return set(json.loads(_printed(code + SHOWN)))
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +70,24 @@ def test_a_start_stays_small(modules: set[str]) -> None:
 def test_machine_code_is_loaded_without_the_compiler(modules: set[str]) -> None:
     """What Numba needs only in order to compile takes longer to import than all of the kernels to load."""
     assert not {"numba.typed.typeddict", "numba.np.linalg", "numba.np.polynomial.polynomial_core"} & modules
+    assert not {"numba.np.arrayobj", "numba.cpython.hashing", "numpy.ma"} & modules
+
+
+def test_what_was_imported_is_old() -> None:
+    """Else the first collection of young objects looks through all of it: a tenth of a second."""
+    counted = "import gc, everview; everview.connect; print(gc.isenabled(), len(gc.get_objects(0)) < 10_000)"
+    assert _printed(counted) == "True True"
+
+
+def test_what_a_program_has_frozen_stays_frozen() -> None:
+    frozen = "import gc, everview; gc.freeze(); everview.connect; print(gc.isenabled(), gc.get_freeze_count() > 0)"
+    assert _printed(frozen) == "True True"
+
+
+def test_collections_that_a_program_has_turned_off_stay_so() -> None:
+    assert _printed("import gc, everview; gc.disable(); everview.connect; print(gc.isenabled())") == "False"
+
+
+def _printed(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    return done.stdout.strip()

@@ -1,9 +1,9 @@
 """Pathway maintaining the same view over the same stream.
 
 A Python connector sends the rows and commits after each tick; the updates come back through
-`pw.io.subscribe`. Time runs from the first change sent after the load to the end of the last tick. The sender
-does not wait for answers, so ticks overlap inside Pathway. What helps it is done: no automatic commits, no
-monitoring, and a faster queue in its connector than the one it comes with.
+`pw.io.subscribe`. The load and some ticks come first. Time runs from the first change sent when their updates have
+ceased to the end of the last tick. The sender does not wait for answers, so ticks overlap inside Pathway. What helps it
+is done: no automatic commits, no monitoring, and a faster queue in its connector than the one it comes with.
 
 Handing the whole stream over beforehand (`pw.debug.table_from_pandas` with times) would spare it the calls
 per row, but the engine then works on all ticks at once and puts nothing out before the end: no tick is
@@ -15,12 +15,15 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from isolate import answer
 from stream import changes, customers, digest, orders
+
+QUIET = 2  # seconds without updates, after which whatever was left to do has come to its end
 
 
 class Received:
@@ -31,7 +34,6 @@ class Received:
         self.updates = 0
         self.ends: list[float] = []
         self.cpu = 0.0
-        self.any = threading.Event()
         self._pending = 0
 
     def on_change(self, key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
@@ -47,7 +49,14 @@ class Received:
             self.updates, self._pending = self.updates + self._pending, 0
             self.ends.append(time.perf_counter())
             self.cpu = time.process_time()
-            self.any.set()
+
+    def wait_for_quiet(self) -> None:
+        """Wait for an update, and from then on until there has been none for a while."""
+        heard, since = len(self.ends), time.perf_counter()
+        while time.perf_counter() - since < QUIET or not self.ends:
+            time.sleep(0.1)
+            if len(self.ends) > heard:
+                heard, since = len(self.ends), self.ends[-1]
 
     def digest(self) -> int:
         return digest(*np.array([(country, *row) for country, row in self.view.items()]).T)
@@ -60,12 +69,12 @@ def view(pw: Any, orders: Any, customers: Any) -> Any:
     )
 
 
-def measure(count: int, per_tick: int, ticks: int, threads: int) -> dict[str, Any]:
+def measure(count: int, per_tick: int, warm: int, ticks: int, threads: int) -> dict[str, Any]:
     os.environ["PATHWAY_THREADS"] = str(threads)
     import pathway as pw
 
     *start, people = (*(c.tolist() for c in orders(count)), [c.tolist() for c in customers()])
-    *values, weights = (c.tolist() for c in changes(count, per_tick, ticks))
+    *values, weights = (c.tolist() for c in changes(count, per_tick, warm + ticks))
     received = Received()
     sent, finished = threading.Event(), threading.Event()
     began = cpu = 0.0
@@ -99,10 +108,15 @@ def measure(count: int, per_tick: int, ticks: int, threads: int) -> dict[str, An
             for number, customer, amount in zip(*start, strict=True):
                 self.next(number=number, customer=customer, amount=amount)
             self.commit()
-            received.any.wait()
-            time.sleep(2)  # let whatever the load left to do come to its end
-            began, cpu = time.perf_counter(), time.process_time()
+            received.wait_for_quiet()
             rows = zip(*values, weights, strict=True)
+            self._send(rows, warm)
+            received.wait_for_quiet()
+            began, cpu = time.perf_counter(), time.process_time()
+            self._send(rows, ticks)
+            finished.set()
+
+        def _send(self, rows: Iterator[tuple[int, ...]], ticks: int) -> None:
             for _ in range(ticks):
                 for _ in range(per_tick):
                     number, customer, amount, weight = next(rows)
@@ -111,7 +125,6 @@ def measure(count: int, per_tick: int, ticks: int, threads: int) -> dict[str, An
                     else:
                         self.delete(number=number, customer=customer, amount=amount)
                 self.commit()
-            finished.set()
 
     tables = [
         pw.io.python.read(subject, schema=schema, autocommit_duration_ms=None)

@@ -96,13 +96,19 @@ def __getattr__(name: str) -> Any:
 
 @contextmanager
 def _uncollected() -> Generator[None]:
-    """Imports without garbage collections: modules make many objects, and next to no garbage."""
+    """Imports without garbage collections: modules make many objects, and next to no garbage.
+
+    Afterwards all objects count as old, or the next collection of young ones would look through everything imported.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():  # what a program has frozen stays so
+                gc.freeze()
+                gc.unfreeze()  # into the oldest generation
             gc.enable()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import everview as ev
 from everview.circuit.strands import code_without, strands_of
 from everview.kernels import instructions
@@ -14,7 +16,9 @@ VIEWS = {
 }
 
 
-def test_strands_are_the_instructions_that_need_nothing_of_pythons() -> None:
+@pytest.mark.parametrize("free", [False, True])
+def test_strands_are_the_instructions_that_need_nothing_of_pythons(free: bool) -> None:
+    """Nothing but some steps of Python's, each of which is a strand by itself."""
     db = ev.connect()
     db.sql("CREATE TABLE customers (id BIGINT PRIMARY KEY, name STRING)")
     db.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY, customer BIGINT, total DECIMAL(9, 2))")
@@ -23,15 +27,19 @@ def test_strands_are_the_instructions_that_need_nothing_of_pythons() -> None:
     compiled = db._core.run.state.compiled
     assert compiled is not None
     code = compiled._piece(*compiled.program.pieces[0]).code
-    strands = strands_of(code)
+    python = [int(line[instructions.OP]) == instructions.PYTHON for line in code.instructions]
+    tasks = [task if python[number] else None for number, task in enumerate(code.tasks)]
+    steps = [number for number, task in enumerate(tasks) if free and task is not None and compiled._is_free(task)]
+    assert len(steps) == free, "the filter, but not the function that makes texts"
+    strands = strands_of(code, steps)
     numbers = [number for strand in strands.numbers for number in strand]
     left = code_without(code, numbers)
     assert sorted(numbers) == sorted(set(numbers))
     assert len(strands.numbers) > 3
     assert len(left.tasks) == len(code.tasks) - len(numbers)
-    python = [line[instructions.OP] == instructions.PYTHON for line in code.instructions]
-    assert any(python)
-    assert not any(python[number] for number in numbers)
+    assert sum(python) > len(steps)
+    assert [number for number in numbers if python[number]] == steps
+    assert [strands.numbers[strand] for strand in sorted(strands.callers)] == [(step,) for step in steps]
     place = {
         number: (strand, at) for strand, members in enumerate(strands.numbers) for at, number in enumerate(members)
     }

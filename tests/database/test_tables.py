@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from everview.errors import (
     WrongArity,
     WrongType,
 )
+from everview.kernels.threads import at_most
 
 COLUMNS = "id BIGINT, owner STRING NOT NULL, amount DECIMAL(12,2), at DATE"
 
@@ -251,10 +253,17 @@ def test_hostile_names(tmp_path: Any) -> None:
         assert all(len(db.table(name)) == 2 and db.table(name).schema.names == (name,) for name in HOSTILE)
 
 
+@pytest.fixture(params=[1, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    with at_most(request.param):
+        yield request.param
+
+
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_many_rows_at_once(db: Database, shuffled: bool) -> None:
+@pytest.mark.parametrize("count", [14_000, 40_000])
+@pytest.mark.usefixtures("threads")
+def test_many_rows_at_once(db: Database, shuffled: bool, count: int) -> None:
     """A large Arrow table comes with its words in the order of the table's trace."""
-    count = 40_000
     order = np.random.default_rng(1).permutation(count) if shuffled else np.arange(count)
     made = pa.table({"v": order * 3, "b": [f"{n % 7}" for n in order], "a": order // 7})
     db.create_view("of_pair", lambda of: of["pair"].aggregate(["b"], n="count", total=("sum", "v")))

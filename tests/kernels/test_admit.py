@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit
+from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
 from everview.kernels.sort import arrange
+from everview.kernels.threads import at_most
+from everview.runtimes.embedded import relation
 from everview.traces.view import Batches
 
 Row = tuple[int, int]
@@ -81,3 +84,14 @@ def test_bags(held: list[list[tuple[Row, int]]], changes: list[tuple[Row, int]])
     sound = not removes or all(after[row] >= 0 for row, weight in touched.items() if weight)
     assert admitted(changes, batches, 2, BAG) == sound
     assert admitted(changes, batches, 2, UNCHECKED)
+
+
+@given(held_by_key(), weighted, st.sampled_from([KEYED, BAG]), st.integers(1, 3))
+def test_parts_say_what_the_whole_says(
+    held: tuple[dict[int, int], Batches], changes: list[tuple[Row, int]], rule: int, key: int
+) -> None:
+    change, table = arrange(matrix(changes), WORDS), held[1].table
+    whole = is_plain(change, table, min(key, 2), rule)
+    with pytest.MonkeyPatch.context() as patched, at_most(2):
+        patched.setattr(relation, "PART", 1)
+        assert relation.is_plain_in_parts(change, table, min(key, 2), rule) == whole

@@ -13,7 +13,7 @@ from everview.kernels import levels, sieve
 from everview.kernels.threads import at_most
 from everview.operators import extending, multijoin
 from everview.oracle import evaluate
-from everview.runtimes import ahead, compiled_scope, state
+from everview.runtimes import ahead, compiled, compiled_scope, state
 from everview.runtimes.embedded import Embedded
 from everview.traces import spine
 from everview.zset import ZSet
@@ -115,7 +115,7 @@ def _timed(query: Circuit) -> Iterator[Run]:
 @contextmanager
 def _on_threads(query: Circuit) -> Iterator[Run]:
     """Instructions beside each other on threads, however few rows there are."""
-    with patch.object(ahead, "MANY_ROWS", 0), at_most(2):
+    with patch.object(ahead, "MANY_ROWS", 0), patch.object(compiled, "MANY_ROWS", 0), at_most(2):
         yield Run(Embedded(incrementalize(query)))
 
 

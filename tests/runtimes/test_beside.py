@@ -26,11 +26,17 @@ def waits_for(order: Order) -> list[int]:
     return [sum(piece in after for after in order) for piece in range(len(order))]
 
 
-@given(orders(), st.sets(st.integers(0, 11), max_size=3), st.integers(1, 4))
-def test_every_piece_comes_once_and_after_those_it_waits_for(order: Order, failing: set[int], threads: int) -> None:
+some = st.sets(st.integers(0, 11), max_size=3)
+
+
+@given(orders(), some, some, st.integers(1, 4))
+def test_every_piece_comes_once_and_after_those_it_waits_for(
+    order: Order, failing: set[int], callers: set[int], threads: int
+) -> None:
     done: list[int] = []
 
     def work(thread: int, piece: int) -> bool:
+        assert not thread or piece not in callers
         assert all(piece not in order[other] or other in done for other in range(len(order)))
         if piece in failing and thread:
             raise ValueError(piece)
@@ -38,7 +44,7 @@ def test_every_piece_comes_once_and_after_those_it_waits_for(order: Order, faili
             done.append(piece)
         return piece not in failing
 
-    WorkBeside(order, waits_for(order)).run(threads, work)
+    WorkBeside(order, waits_for(order), callers).run(threads, work)
     lost = set(failing)
     for piece, after in enumerate(order):
         lost |= set(after) if piece in lost else set()

@@ -29,12 +29,14 @@ from everview.codes.dictionary import Dictionary
 from everview.codes.encode import WEIGHT, Codec, codecs
 from everview.codes.packing import MISTAKES, Packer, packers
 from everview.kernels import arrow as kernels
+from everview.kernels.threads import allowed
 from everview.types import BIGINT, INTERVALS, STRING, Decimal, Field, ScalarType, Schema
 from everview.types.words import Matrix
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _FEW: Final = 64  # texts
-MANY: Final = 1 << 15  # rows; below, there is nothing to be gained by blocks and threads
+MANY: Final = 1 << 12  # rows; below, there is nothing to be gained by threads
+MANY_ALONE: Final = 1 << 15  # and by blocks, in one thread
 _KNOWN: Final = 8  # layouts of tables that are remembered for a schema
 _OWN_FORMS: Final[dict[str, int]] = {  # of types that are read where the column has just their own type of Arrow
     "TIMESTAMP_NTZ": kernels.INT64,
@@ -91,7 +93,7 @@ class TableLayout:
 
     def encode(self, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:
         """The delta matrix; None where something must be looked at more closely."""
-        if data.num_rows >= MANY:
+        if is_many(data.num_rows):
             return self._encode_many(data, dictionary)
         out = np.empty((data.num_rows, self.width + 1), np.int64)
         first = 0
@@ -137,6 +139,11 @@ class TableLayout:
             if other not in texts:
                 other.put(out, data.column(other.place), dictionary)
         return out
+
+
+def is_many(rows: int) -> bool:
+    """Whether a table of so many rows is read block by block, in the order of the trace that it is for."""
+    return rows >= (MANY if allowed() > 1 else MANY_ALONE)
 
 
 def table_rows(schema: Schema, data: pa.Table | pa.RecordBatch, dictionary: Dictionary) -> Matrix | None:

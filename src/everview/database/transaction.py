@@ -22,7 +22,7 @@ from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
 from everview.codes.frames import as_arrow, is_frame, python_rows
 from everview.codes.ingest import as_rows
-from everview.codes.tables import MANY, table_rows
+from everview.codes.tables import is_many, table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
 from everview.database.outside import Outside
@@ -259,7 +259,7 @@ class OpenTransaction:
 
         None if it is none, or has a mistake.
         """
-        if not isinstance(rows, TABLES) or rows.num_rows < MANY or table.facts:
+        if not isinstance(rows, TABLES) or not is_many(rows.num_rows) or table.facts:
             return None
         return table_rows(relation.stored, rows, self._dictionary)
 

@@ -16,10 +16,28 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
+from numba import types
+from numba.core import environment
 from numba.core.codegen import JITCodeLibrary
 from numba.core.runtime.nrt import rtsys
+from numba.extending import typeof_impl
+from numba.np import numpy_support
 
 PACKAGE = "everview.kernels"
+
+_environments: Any = environment
+_rebuild_environment = _environments._rebuild_env
+_type_of_array: Any = typeof_impl.dispatch(np.ndarray)
+
+
+@typeof_impl.register(np.ndarray)
+def _typeof_array(array: Any, context: Any) -> Any:
+    """The type of an array: Numba's answer, which asks whether the array is masked, and so imports what those are."""
+    if type(array) is not np.ndarray or array.dtype.kind not in "biuf" or not array.dtype.isnative:
+        return _type_of_array(array, context)
+    layout = numpy_support.map_layout(array)
+    return types.Array(numpy_support.from_dtype(array.dtype), array.ndim, layout, readonly=not array.flags.writeable)
 
 
 class LoadedLibrary(JITCodeLibrary):
@@ -87,10 +105,26 @@ def _machine_code_alone(codegen: Any) -> Generator[None]:
     """Libraries made meanwhile are `LoadedLibrary`, which to everybody else is the class that Numba makes."""
     usual = codegen._library_class
     codegen._library_class = LoadedLibrary if usual is JITCodeLibrary else usual
+    _environments._rebuild_env = _environment
     try:
         yield
     finally:
-        codegen._library_class = usual
+        codegen._library_class, _environments._rebuild_env = usual, _rebuild_environment
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    """The environment of a function in machine code. Numba's own functions never look into their module's.
+
+    So their modules, which are the compiler's, are not imported for it.
+    """
+    known = _environments.Environment._memo
+    if name in known or module in sys.modules or not module.startswith("numba."):
+        return _rebuild_environment(module, constants, name)
+    made: Any = environment.Environment({"__name__": module})
+    made.consts[:] = constants
+    made.env_name = name
+    known[name] = made
+    return made
 
 
 def stamp(compiled: Any, module: str) -> None:

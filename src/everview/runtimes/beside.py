@@ -1,8 +1,8 @@
 """Work in an order, on several threads: each piece begins when those that it waits for have ended.
 
-The caller's thread works, too. If an exception cuts it short, pieces that have begun go on to their end on their
-threads; so whoever touches what they work on waits for that first (`settle`). Threads start with the work and end with
-it, as those of `everview.kernels.threads`.
+The caller's thread works, too, and some pieces may be for it alone. If an exception cuts it short, pieces that have
+begun go on to their end on their threads; so whoever touches what they work on waits for that first (`settle`). Threads
+start with the work and end with it, as those of `everview.kernels.threads`.
 
 >>> ended = []
 >>> def work(thread, piece):
@@ -15,7 +15,8 @@ it, as those of `everview.kernels.threads`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from time import sleep
@@ -28,16 +29,19 @@ NOTHING: Final = -1  # in place of a piece
 
 
 class WorkBeside:
-    """Pieces of work, numbered: which of them begin after each, and after how many each begins."""
+    """Pieces of work, numbered: which begin after each, after how many each begins, and which the caller alone does."""
 
-    def __init__(self, followers: Sequence[Sequence[int]], waits_for: Sequence[int]) -> None:
-        self._followers, self._waiting = followers, list(waits_for)
+    def __init__(
+        self, followers: Sequence[Sequence[int]], waits_for: Sequence[int], callers: Collection[int] = ()
+    ) -> None:
+        self._followers, self._waiting, self._callers = followers, list(waits_for), callers
         self._lock = Lock()  # of all counts
         self._under_way = 0  # pieces that may begin, or have begun
         self._at_work = 0  # threads beside the caller's
         self._stopped = False
         self._helpers: list[Thread] = []
         self._ready: SimpleQueue[int] = SimpleQueue()
+        self._ready_here: SimpleQueue[int] = SimpleQueue()  # pieces for the caller alone
         self._news: SimpleQueue[None] = SimpleQueue()  # to the caller: another thread has ended a piece
 
     def run(self, threads: int, work: Works) -> None:
@@ -67,12 +71,14 @@ class WorkBeside:
 
     def _do_next(self, work: Works) -> None:
         """Do a piece, or wait until there may be one."""
-        try:
-            piece = self._ready.get_nowait()
-        except Empty:
-            self._news.get()
+        for ready in (self._ready_here, self._ready):
+            with suppress(Empty):
+                piece = ready.get_nowait()
+                break
         else:
-            self._end(piece, done=work(0, piece))
+            self._news.get()
+            return
+        self._end(piece, done=work(0, piece))
 
     def _help(self, number: int, work: Works) -> None:
         """Do pieces until there are no more."""
@@ -107,4 +113,4 @@ class WorkBeside:
         for piece in pieces:
             with self._lock:
                 self._under_way += 1
-            self._ready.put(piece)
+            (self._ready_here if piece in self._callers else self._ready).put(piece)

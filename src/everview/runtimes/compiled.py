@@ -24,7 +24,9 @@ from everview.kernels import fixpoint, machine, registers
 from everview.kernels.jit import cause_of, made_of
 from everview.kernels.registers import taken
 from everview.operators.form import Reason
+from everview.operators.linear import Filter, Map
 from everview.operators.operator import Context, Moment
+from everview.operators.word_program import WordProgram
 from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.runtimes.compiled_scope import CompiledScope, Ledgers, new_registers
 from everview.traces.trace import Trace
@@ -100,7 +102,7 @@ class Compiled:
         self._memory = self._registers, self._ledgers.addresses, self._staged, self._counts, self._status
         self._seconds: dict[int, float] = {}  # by node, while times are taken
         self.timed = False  # whether to take the time of every node, which takes a call for each
-        self._ahead = Ahead()
+        self._ahead = Ahead(self._is_free)
         self.many = MANY_ROWS  # rows of an epoch, from which on threads are used
         self._pieces: dict[tuple[int, int], CompiledPiece] = {}  # by their first and last stage
         self._last: tuple[Code, Words] | None = None  # the code that ran last, and its frame
@@ -200,7 +202,8 @@ class Compiled:
     def _run_slowly(self, code: Code, rows: int, shards: list[dict[int, Matrix]], reads: Reads) -> tuple[Code, int]:
         """Run code line by line, or many rows on threads; the code that was run in turn, and where that ended."""
         if not self.timed and is_large(rows):
-            code = self._ahead.run(code, *self._memory)
+            ran, everywhere = Ran(shards[0]), reads(shards)
+            code = self._ahead.run(code, lambda task: self._step(task, ran, everywhere), *self._memory)
         return code, self._go_on(code, 0, shards, reads)
 
     def run_loop(self, loop: Loop, bounds: LoopBounds, cells: dict[int, Matrix]) -> bool:
@@ -304,6 +307,16 @@ class Compiled:
         out = cells.get(task.at)
         if out is not None and len(out):
             self._place(task.at, out)
+
+    def _is_free(self, task: Task) -> bool:
+        """Whether a step in Python only reads its input, and the dictionary: what threads may do meanwhile."""
+        node = self.program.circuit[task.at]
+        if not isinstance(node, Apply) or not isinstance(node.operator, Filter | Map) or task.reads or not self._orders:
+            return False
+        if isinstance(node.operator.in_words(self.program.circuit.functions), WordProgram):
+            return False  # its constants may be new to the dictionary
+        computed = () if isinstance(node.operator, Filter) else node.operator.computed.fields
+        return all(field.type.ordered for field in computed)  # no codes
 
     def _step_back(self, task: Task, ran: Ran) -> None:
         """A feedback's step in Python: gives the rows kept at the last tick, or keeps its input for the next."""

@@ -23,6 +23,7 @@ from everview.kernels.merge import merge
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.table import with_batch
+from everview.kernels.threads import each, ranges
 from everview.operators.exchange import Exchange
 from everview.operators.index import sorted_by
 from everview.operators.operator import ByKey, Layout, word_columns
@@ -35,6 +36,7 @@ from everview.zset.batch import Batch
 
 ADMIT = made_of(admit)
 LARGE = 10_000  # rows; from here on sorting is an act of its own
+PART = 2048  # rows, which a thread of its own may check
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
 
 
@@ -181,7 +183,7 @@ class KeptTable:
         if rows.shape[0] >= LARGE or pending.shape[0]:
             table = with_batch(spine.table, pending) if pending.shape[0] else spine.table
             out = self._arranged(rows, words)
-            count = len(out) if is_plain(out, table, resolver.key, rule) else ~len(out)
+            count = len(out) if is_plain_in_parts(out, table, resolver.key, rule) else ~len(out)
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
             rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
@@ -249,6 +251,26 @@ class KeptTable:
     def _decoded(self, row: Matrix) -> dict[str, object]:
         (element,) = Batch.consolidated(self.stored, row, self.dictionary).elements()
         return dict(zip(self.stored.names, element, strict=True))
+
+
+def is_plain_in_parts(change: Matrix, table: Matrix, key: int, rule: int) -> bool:
+    """What `is_plain` says of an arranged change: of a table with a key, part by part, each key in one of them.
+
+    Of a bag it depends on all rows whether added ones are looked at.
+    """
+    parts = ranges(len(change), PART) if rule == KEYED else []
+    if len(parts) < 2:
+        return is_plain(change, table, key, rule)
+    starts = [_of_new_key(change, start, key) for start, _ in parts]
+    ends = [*starts[1:], len(change)]
+    return all(each(lambda part: is_plain(change[slice(*part)], table, key, rule), zip(starts, ends, strict=True)))
+
+
+def _of_new_key(rows: Matrix, at: int, key: int) -> int:
+    """The first row from one on that has another key than the row before it."""
+    while 0 < at < len(rows) and (rows[at, :key] == rows[at - 1, :key]).all():
+        at += 1
+    return at
 
 
 def _after(pending: Matrix, change: Matrix) -> Matrix:

@@ -109,6 +109,7 @@ class Compiled:
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
+        self._owing: tuple[Trace, ...] = ()  # traces that have merging left to be done
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
@@ -395,6 +396,8 @@ class Compiled:
         full |= PUBLISH.direct(self._address)
         if full:
             self._tend()
+        elif self._owing:
+            self._pay()
         self._end()
 
     def abandon(self) -> None:
@@ -416,10 +419,17 @@ class Compiled:
 
     def _tend(self) -> None:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
-        self._tending = True
+        self._tending, owing = True, list[Trace]()
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
             self._ahead.tend(ledgers.traces)
-        self._tending = False
+            owing += [trace for trace in ledgers.traces if trace.past.owes]
+        self._tending, self._owing = False, tuple(owing)
+
+    def _pay(self) -> None:
+        """Let traces do a share of the merging that is left."""
+        for trace in self._owing:
+            trace.past.tend()
+        self._owing = tuple([trace for trace in self._owing if trace.past.owes])
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""

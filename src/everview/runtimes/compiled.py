@@ -109,7 +109,7 @@ class Compiled:
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
-        self._owing: tuple[Trace, ...] = ()  # traces that have merging left to be done
+        self._owing: list[Trace] = []  # traces that have merging left to be done
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
@@ -397,7 +397,7 @@ class Compiled:
         if full:
             self._tend()
         elif self._owing:
-            self._pay()
+            self._owing = _tended(self._owing)
         self._end()
 
     def abandon(self) -> None:
@@ -421,15 +421,12 @@ class Compiled:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
         self._tending, owing = True, list[Trace]()
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
-            self._ahead.tend(ledgers.traces)
-            owing += [trace for trace in ledgers.traces if trace.past.owes]
-        self._tending, self._owing = False, tuple(owing)
-
-    def _pay(self) -> None:
-        """Let traces do a share of the merging that is left."""
-        for trace in self._owing:
-            trace.past.tend()
-        self._owing = tuple([trace for trace in self._owing if trace.past.owes])
+            if any(trace.past.is_full and not trace.past.spreads for trace in ledgers.traces):
+                self._ahead.tend(ledgers.traces)
+                owing += [trace for trace in ledgers.traces if trace.past.owes]
+            else:  # without merging, threads would take longer to begin than to do it
+                owing += _tended(ledgers.traces)
+        self._tending, self._owing = False, owing
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""
@@ -445,3 +442,10 @@ class Compiled:
         if self._last is None or self._last[0] is not code:
             self._last = code, machine.frame_of(code.instructions, code.constants, *self._memory)
         return self._last[1]
+
+
+def _tended(traces: Iterable[Trace]) -> list[Trace]:
+    """Let traces make full levels batches, or do a share of the merging that is left; those that have more of it."""
+    for trace in traces:
+        trace.past.tend()
+    return [trace for trace in traces if trace.past.owes]

@@ -183,6 +183,12 @@ class Spine:
         """Whether merging is left to be done by the next appends."""
         return self._owed > 0
 
+    @property
+    def spreads(self) -> bool:
+        """Whether merging for the levels is left to the next appends: as many as have filled them can pay in shares."""
+        appends = self.ledger.item(levels.VERSION) - self._version
+        return appends * SHARE >= _fuel(self.ledger.item(levels.ROWS))
+
     def tend(self) -> None:
         """Make the levels a batch like the others, if they are full, or do a share of merging. It may be repeated."""
         self._follow()
@@ -256,8 +262,8 @@ class Spine:
         put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
         if len(batch) < LARGE:
             pages.let_go()
-        fuel, appends = _fuel(self.ledger.item(levels.ROWS)), self.ledger.item(levels.VERSION) - self._version
-        at_once = 0 if appends * SHARE >= fuel else fuel  # what so many appends pay in shares is owed, and not more
+        fuel = _fuel(self.ledger.item(levels.ROWS))
+        at_once = 0 if self.spreads else fuel
         self._work(slots, gone, self._owed + at_once)
         self._owed = fuel - at_once
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)

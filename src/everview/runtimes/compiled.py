@@ -153,7 +153,7 @@ class Compiled:
         """Let `turn` run these stages, which are all of the program, unless something about them is not plain."""
         piece = self._pieces.get((first, last)) or self._piece(first, last)
         python = (piece.code.instructions[:, machine.OP] == machine.PYTHON).any()
-        plain = not (python or piece.code.interning or self._by_value or self._unchecked or self._scopes)
+        plain = not (python or piece.code.interning or self._unchecked or self._scopes)
         self._straight = piece if plain else None
 
     def turn(self, streams: Mapping[int, Matrix]) -> bool:
@@ -176,6 +176,8 @@ class Compiled:
             return False
         self._used, self.suspect = True, False
         self._placed[node] = rows
+        if self._by_value:
+            self._locate()
         try:
             arrived = ARRIVE.direct(piece.address, node, other, rows)
             if arrived and RUN.direct(piece.address, 0) == piece.code.end and not self._status.item(machine.SUSPECT):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit
+from everview.kernels.pairs import INT, TUPLE, admit_pairs
 from everview.kernels.sort import arrange
 from everview.traces.view import Batches
 
@@ -52,6 +53,10 @@ def admitted(changes: list[tuple[Row, int]], held: Batches, key: int, rule: int)
     count = int(admit(out, delta, WORDS, held.table.ctypes.data, len(held.table), key, rule))
     arranged = arrange(delta, WORDS)
     assert out[: count if count >= 0 else ~count].tolist() == arranged.tolist()
+    read = np.empty((len(delta), 3), np.int64)
+    table = WORDS, held.table.ctypes.data, len(held.table), key, rule
+    assert admit_pairs(read, id(changes), TUPLE, INT, *table) == count, "read from Python's list, they are the same"
+    assert read[: len(arranged)].tolist() == arranged.tolist()
     return count >= 0
 
 

@@ -110,7 +110,7 @@ def findings(scale: Scale) -> Findings:
     shown = measured("views.py", what="through", ticks=ticks, shown=True)
     whole = measured("views.py", what="alone", changes=ticks, limit=None)
     first = measured("views.py", what="alone", changes=ticks, limit=SHOWN)
-    target = AtMost(200)
+    target = AtMost(100)
     found.add(f"an updated row of {ROWS:,}, the first {SHOWN} shown, median", anywhere["median"], "µs", target)
     found.add("its 99th percentile", anywhere["p99"], "µs")
     found.add("an updated row among those shown, median", shown["median"], "µs", target)

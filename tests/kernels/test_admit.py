@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
+from everview.kernels.pairs import INT, TUPLE, admit_pairs
 from everview.kernels.sort import arrange
 from everview.kernels.threads import at_most
 from everview.runtimes.embedded import relation
@@ -55,6 +56,10 @@ def admitted(changes: list[tuple[Row, int]], held: Batches, key: int, rule: int)
     count = int(admit(out, delta, WORDS, held.table.ctypes.data, len(held.table), key, rule))
     arranged = arrange(delta, WORDS)
     assert out[: count if count >= 0 else ~count].tolist() == arranged.tolist()
+    read = np.empty((len(delta), 3), np.int64)
+    table = WORDS, held.table.ctypes.data, len(held.table), key, rule
+    assert admit_pairs(read, id(changes), TUPLE, INT, *table) == count, "read from Python's list, they are the same"
+    assert read[: len(arranged)].tolist() == arranged.tolist()
     return count >= 0
 
 

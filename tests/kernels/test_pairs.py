@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.kernels.pairs import INT, READS, TUPLE, read_pairs
+from everview.kernels.admit import KEYED
+from everview.kernels.pairs import INT, READS, TUPLE, UNREAD, admit_pairs, read_pairs
 
 words = st.integers(-(2**63), 2**63 - 1)
 Row = namedtuple("Row", "a b")  # a subclass of tuple
@@ -48,6 +49,9 @@ OTHER_PAIRS: list[Any] = [
 def test_anything_else_ends_the_call(other: Any, before: int) -> None:
     pairs = [((1, 2), 1)] * before + [other]
     assert read(pairs, len(pairs), 2) is None
+    out, empty = np.empty((len(pairs), 3), np.int64), np.empty((0, 3), np.int64)
+    table = np.arange(2), empty.ctypes.data, 0, 1, KEYED
+    assert admit_pairs(out, id(pairs), TUPLE, INT, *table) == UNREAD
 
 
 def test_a_list_of_another_length_is_not_read() -> None:

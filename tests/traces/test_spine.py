@@ -29,6 +29,7 @@ from traces.matrices import Matrix, batch_of, spines, weights_of
 policies = st.fixed_dictionaries(
     {
         "FUEL": st.sampled_from([1, 2, 36]),
+        "SHARE": st.sampled_from([1, 30, 4096]),
         "SMALL": st.sampled_from([1, 8, 512]),
     }
 )
@@ -94,6 +95,37 @@ def test_no_append_waits_for_a_whole_merge() -> None:
             fuels.clear()
             spine.append(np.stack([rows, np.ones(len(rows), np.int64)], axis=1))
             assert all(fuel <= policy.FUEL * (len(rows) + levels.FULL) for fuel in fuels)
+
+
+def test_small_appends_pay_in_shares_for_what_they_owe_together() -> None:
+    """Of many small appends none merges more than a share, and merging is done before levels are full again."""
+    spine, fuels = Spine(2), list[int]()
+
+    def watched(*arguments: Any) -> Any:
+        fuels.append(arguments[-1])
+        return merge_some(*arguments)
+
+    owing = Counter[bool]()
+    with patch.object(slots, "merge_some", watched):
+        for at in range(4_000):
+            rows = np.arange(at * 10, at * 10 + 10)
+            before = len(fuels)
+            spine.append(np.stack([rows, np.ones(10, np.int64)], axis=1))
+            spine.tend()  # as at the end of an epoch
+            assert sum(fuels[before:]) <= 4 * policy.SHARE, "two merges, and once for each of the two calls"
+            owing[spine.owes] += 1
+    assert len(fuels) > 50
+    assert set(fuels) == {0, policy.SHARE}, "a merge begins where levels become a batch"
+    assert 0 < owing[True] < owing[False] / 10
+    assert len(spine.batches) <= 10
+
+
+def test_large_appends_pay_at_once() -> None:
+    spine = Spine(2)
+    for at in range(60):
+        rows = np.arange(at * 500, at * 500 + 500)
+        spine.append(np.stack([rows, np.ones(500, np.int64)], axis=1))
+        assert not spine.owes
 
 
 def test_what_cancels_is_merged_away() -> None:

@@ -164,7 +164,12 @@ class OpenTransaction:
                 outside.changes.apply({table: rows})
                 continue
             definition, relation = self._table(table)
-            encoded = None if type(rows) is list else self._in_order(definition, relation, rows)
+            if type(rows) is list:
+                if not definition.facts and self._add_pairs(relation, rows, negative=negative):
+                    continue
+                encoded = None
+            else:
+                encoded = self._in_order(definition, relation, rows)
             if encoded is not None:
                 self._add(relation.in_order, encoded, negative=negative)
                 continue
@@ -266,6 +271,14 @@ class OpenTransaction:
     def _add(self, relation: KeptTable, rows: Matrix, *, negative: bool = False) -> None:
         pending = self._pending.get(relation.name, relation.nothing)
         self._pending[relation.name] = relation.add(rows, self._run.state, pending, negative=negative)
+
+    def _add_pairs(self, relation: KeptTable, pairs: list[Any], *, negative: bool) -> bool:
+        """Add a few pairs (row, weight) as they are; False if they must be encoded first."""
+        pending = self._pending.get(relation.name, relation.nothing)
+        after = relation.add_pairs(pairs, self._run.state, pending, negative=negative)
+        if after is not None:
+            self._pending[relation.name] = after
+        return after is not None
 
     def _pending_of(self, relation: KeptTable) -> Pending:
         return self._pending.get(relation.name, relation.nothing)

@@ -92,6 +92,13 @@ def _plain(out, n, table, key, rule):
     return _plain_bag(out, n, present) if rule == BAG else _plain_keys(out, n, present, key)
 
 
+@inline
+def admitted(out, delta, columns, address, lines, key, rule):
+    """See `admit`."""
+    n = arrange_into(out, delta, columns)
+    return n if _plain(unowned(out), n, carray(as_pointer(address), (lines, LINE)), key, rule) else ~n
+
+
 @kernel(i64, rows_out, rows, words, i64, i64, i64, i64)
 def admit(out, delta, columns, address, lines, key, rule):
     """Arrange a delta on ``columns`` into ``out``; returns the number of rows n, or ~n if they are to be looked at.
@@ -99,8 +106,7 @@ def admit(out, delta, columns, address, lines, key, rule):
     At an address, in so many lines, is the table of the batches of what is held, in the same columns; ``key`` is the
     number of words of the key.
     """
-    n = arrange_into(out, delta, columns)
-    return n if _plain(unowned(out), n, carray(as_pointer(address), (lines, LINE)), key, rule) else ~n
+    return admitted(out, delta, columns, address, lines, key, rule)
 
 
 @kernel(boolean, rows, rows, i64, i64)

@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 
-from everview.kernels.jit import CompiledKernel, i64, inline, rows_out
+from everview.kernels.admit import admitted
+from everview.kernels.jit import CompiledKernel, i64, inline, rows_out, words
 from everview.kernels.rows import as_pointer
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +37,7 @@ def _reads() -> bool:
 
 READS: Final = _reads()
 TUPLE, INT = id(tuple), id(int)
+UNREAD: Final = -(1 << 62)  # in place of a number of rows
 
 # Functions of the C interface; they give borrowed references.
 _list_size: Any = types.ExternalFunction("PyList_Size", i64(i64))
@@ -70,12 +72,8 @@ def _is_tuple(thing, kind, size):
     return _type_of(thing) == kind and _tuple_size(thing) == size
 
 
-@with_gil(types.boolean, rows_out, i64, i64, i64)
-def read_pairs(out, pairs, pair, whole):
-    """Put the rows and weights of a list, whose address this is, into a matrix; False if anything in it is unknown.
-
-    ``pair`` and ``whole`` are the addresses of the types `tuple` and `int`.
-    """
+@inline
+def _read(out, pairs, pair, whole):
     n, width, beyond = out.shape[0], out.shape[1] - 1, np.zeros(1, np.int64)
     if _list_size(pairs) != n:
         return False
@@ -94,3 +92,21 @@ def read_pairs(out, pairs, pair, whole):
             if beyond[0] != 0:  # it does not fit in 64 bits
                 return False
     return True
+
+
+@with_gil(types.boolean, rows_out, i64, i64, i64)
+def read_pairs(out, pairs, pair, whole):
+    """Put the rows and weights of a list, whose address this is, into a matrix; False if anything in it is unknown.
+
+    ``pair`` and ``whole`` are the addresses of the types `tuple` and `int`.
+    """
+    return _read(out, pairs, pair, whole)
+
+
+@with_gil(i64, rows_out, i64, i64, i64, words, i64, i64, i64, i64)
+def admit_pairs(out, pairs, pair, whole, columns, address, lines, key, rule):
+    """`admit` of what `read_pairs` reads; `UNREAD` if anything in the list is unknown."""
+    delta = np.empty(out.shape, np.int64)
+    if not _read(delta, pairs, pair, whole):
+        return UNREAD
+    return admitted(out, delta, columns, address, lines, key, rule)

@@ -112,6 +112,7 @@ class Compiled:
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
+        self._owing: list[Trace] = []  # traces that have merging left to be done
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
@@ -155,7 +156,7 @@ class Compiled:
         """Let `turn` run these stages, which are all of the program, unless something about them is not plain."""
         piece = self._pieces.get((first, last)) or self._piece(first, last)
         python = (piece.code.instructions[:, machine.OP] == machine.PYTHON).any()
-        plain = not (python or piece.code.interning or self._by_value or self._unchecked or self._scopes)
+        plain = not (python or piece.code.interning or self._unchecked or self._scopes)
         self._straight = piece if plain else None
 
     def turn(self, streams: Mapping[int, Matrix]) -> bool:
@@ -178,6 +179,8 @@ class Compiled:
             return False
         self._used, self.suspect = True, False
         self._placed[node] = rows
+        if self._by_value:
+            self._locate()
         try:
             arrived = ARRIVE.direct(piece.address, node, other, rows)
             if arrived and RUN.direct(piece.address, 0) == piece.code.end and not self._status.item(machine.SUSPECT):
@@ -409,6 +412,8 @@ class Compiled:
         full |= PUBLISH.direct(self._address)
         if full:
             self._tend()
+        elif self._owing:
+            self._owing = _tended(self._owing)
         self._end()
 
     def abandon(self) -> None:
@@ -430,10 +435,14 @@ class Compiled:
 
     def _tend(self) -> None:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
-        self._tending = True
+        self._tending, owing = True, list[Trace]()
         for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
-            self._ahead.tend(ledgers.traces)
-        self._tending = False
+            if any(trace.past.is_full and not trace.past.spreads for trace in ledgers.traces):
+                self._ahead.tend(ledgers.traces)
+                owing += [trace for trace in ledgers.traces if trace.past.owes]
+            else:  # without merging, threads would take longer to begin than to do it
+                owing += _tended(ledgers.traces)
+        self._tending, self._owing = False, owing
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""
@@ -449,3 +458,10 @@ class Compiled:
         if self._last is None or self._last[0] is not code:
             self._last = code, machine.frame_of(code.instructions, code.constants, *self._memory)
         return self._last[1]
+
+
+def _tended(traces: Iterable[Trace]) -> list[Trace]:
+    """Let traces make full levels batches, or do a share of the merging that is left; those that have more of it."""
+    for trace in traces:
+        trace.past.tend()
+    return [trace for trace in traces if trace.past.owes]

@@ -2,7 +2,8 @@
 
 Meaning: the sum of the batches. Invariant: every batch is sorted and consolidated; two neighbours that are not being
 merged differ in size by at least `RATIO`, but for the small ones at the end, so there are not many.
-An append pays for merging in proportion to its own size; no append waits for a whole merge.
+An append pays for merging in proportion to its own size; no append waits for a whole merge. What many small appends
+have to pay together is owed for a while, and paid in shares by those that follow.
 
 Small batches are **levels** (see `everview.kernels.levels`): compiled code merges them among each other, and once they
 are two thousand rows they become a batch like the others. The spine's ledger is what compiled code reads and appends
@@ -35,6 +36,7 @@ from everview.types.words import Matrix, Words
 RATIO = 4  # a batch is merged into its larger neighbour once it is more than a quarter of it
 FUEL = 2 * (RATIO + 1)  # rows a merge reads per row appended: done well before its successor must begin
 ANY_SIZE = 1 << 62
+SHARE = 4096  # rows that a merge reads at an append of those that are owed
 SMALL = 512  # rows; smaller batches are not worth a merge each: they are levels first
 LARGE = 1 << 14  # rows of the largest batch, from which on a sieve of the others is worth its keeping
 
@@ -90,6 +92,8 @@ class Spine:
         self._lines = self.ledger[levels.HEAD : levels.OWNERS].reshape(-1, LINE)
         self._address: int = self._lines.ctypes.data
         self._stand = Stand([])
+        self._owed = 0  # rows that merges may still read for levels that have become a batch
+        self._version = 0  # of the ledger when levels became a batch
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
         self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
@@ -174,11 +178,24 @@ class Spine:
         """Whether the levels are about to become a batch."""
         return self.ledger.item(levels.ROWS) >= self.ledger.item(levels.LIMIT)
 
+    @property
+    def owes(self) -> bool:
+        """Whether merging is left to be done by the next appends."""
+        return self._owed > 0
+
+    @property
+    def spreads(self) -> bool:
+        """Whether merging for the levels is left to the next appends: as many as have filled them can pay in shares."""
+        appends = self.ledger.item(levels.VERSION) - self._version
+        return appends * SHARE >= _fuel(self.ledger.item(levels.ROWS))
+
     def tend(self) -> None:
-        """Make the levels a batch like the others, if they are full, and do a share of merging. It may be repeated."""
+        """Make the levels a batch like the others, if they are full, or do a share of merging. It may be repeated."""
         self._follow()
         if self.is_full:
             self.harden()
+        elif self._owed:
+            self._pay()
 
     def settle(self) -> None:
         """Finish every merge, the levels included."""
@@ -220,8 +237,8 @@ class Spine:
             full = levels.enter(self.ledger, batch, number)
         else:
             full = levels.enter_by_value(self.ledger, batch, number, *self.order.arrays)
-        if full:
-            self.harden()
+        if full or self._owed:
+            self.tend()
 
     def _levels(self) -> list[Matrix]:
         self._follow()
@@ -245,8 +262,21 @@ class Spine:
         put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
         if len(batch) < LARGE:
             pages.let_go()
-        self._work(slots, gone, _fuel(self.ledger.item(levels.ROWS)))
+        fuel = _fuel(self.ledger.item(levels.ROWS))
+        at_once = 0 if self.spreads else fuel
+        self._work(slots, gone, self._owed + at_once)
+        self._owed = fuel - at_once
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
+        self._version = self.ledger.item(levels.VERSION)
+
+    def _pay(self) -> None:
+        """Let every merge under way read a share of the rows that are owed."""
+        before = self._stand.slots
+        slots, gone = [*before], list[int]()
+        if self._work(slots, gone, SHARE) or len(slots) != len(before):
+            self._become(slots, gone, self._stand.last, self._stand.generation)
+        under_way = any(isinstance(slot, Merging) for slot in slots)
+        self._owed = max(0, self._owed - SHARE) if under_way else 0
 
     def _become(self, slots: Slots, gone: list[int], last: int, generation: int) -> None:
         self._stand = Stand(slots, last, generation, self._sieve(slots, generation))

@@ -15,8 +15,11 @@ import everview as ev
 from everview.circuit import Circuit, incrementalize
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels import levels
+from everview.kernels.merge import merge_some
 from everview.runtimes.compiled import Compiled, Patience
 from everview.runtimes.embedded import Embedded
+from everview.traces import slots
+from everview.traces.spine import SHARE
 
 
 def _lines(db: ev.Database, view: str, *names: str, **options: bool) -> list[str]:
@@ -98,6 +101,30 @@ def test_levels_become_batches_and_nothing_is_lost(shop: ev.Database) -> None:
             assert shop.verify()
     assert shop.verify()
     assert len(shop.table("sale")) == len(held)
+
+
+def test_merging_that_is_owed_is_done_by_the_next_ticks() -> None:
+    """Small ticks pay in shares, each when it is published, until nothing is owed."""
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT NOT NULL)")
+    db.sql("CREATE MATERIALIZED VIEW m AS SELECT v % 7 AS g, sum(v) AS s FROM t GROUP BY v % 7")
+    db.apply({"t": [((k, k), 1) for k in range(-9_000, 0)]})
+    spines = [trace.past for trace, _, _ in db._core.run.state]
+    read, owing = [0], list[int]()
+
+    def watched(*arguments: Any) -> Any:
+        read.append(arguments[-1])
+        return merge_some(*arguments)
+
+    with patch.object(slots, "merge_some", watched):
+        for tick in range(450):
+            read.clear()
+            db.apply({"t": [((tick * 10 + i, tick * i), 1) for i in range(10)]})
+            assert sum(read) <= 2 * SHARE * len(spines)
+            owing.append(sum(spine.owes for spine in spines))
+    assert any(owing), "some tick has filled levels"
+    assert not owing[-1]
+    assert db.verify()
 
 
 def test_a_failure_behind_compiled_nodes_leaves_all_as_it_was(shop: ev.Database) -> None:
@@ -222,6 +249,29 @@ def test_small_ticks_go_the_straight_way() -> None:
     with pytest.raises(WeightOverflow):
         run.tick({"sales": [((1, 1, 5), 1 << 62), ((1, 1, 5), 1 << 62)]})
     assert list(run.tick({"sales": [((1, 1, 5), -1)]})["totals"]) == [((1, 5, 1), -1)]
+
+
+def test_rows_in_the_order_of_texts_go_the_straight_way() -> None:
+    """Compiled code is told where the dictionary is: it moves as it grows, and it forgets what a refused tick added."""
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, name STRING NOT NULL)")
+    db.sql("CREATE MATERIALIZED VIEW few AS SELECT id, name FROM t ORDER BY name DESC, id LIMIT 5")
+    db.apply({"t": [((-1, "m"), 1)]})
+    for trace, _, _ in db._core.run.state:
+        trace.past.ledger[levels.LIMIT] = 9
+    rng, held = random.Random(2), {-1: "m"}
+    with patch.object(Compiled, "run", side_effect=AssertionError("the other way")):
+        for tick in range(150):
+            gone = rng.choice(list(held))
+            added = {tick * 20 + i: rng.choice("äbczß") * rng.randrange(1, 30) + str(tick) for i in range(12)}
+            with pytest.raises(ev.EverviewError):
+                db.apply({"t": [((tick * 20, f"zz{tick}"), 1), ((tick * 20, f"zy{tick}"), 1)]})
+            db.apply({"t": [((gone, held.pop(gone)), -1), *((row, 1) for row in added.items())]})
+            held |= added
+            first = sorted(held.items(), key=lambda row: row[0])
+            first.sort(key=lambda row: row[1].encode(), reverse=True)
+            assert sorted(db.view("few").rows()) == sorted(first[:5])
+    assert db.verify()
 
 
 @pytest.mark.parametrize(("rows", "total"), [(1, (1, 5, 1)), (2, (1, 11, 2))])

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from everview.circuit.program import Program
 from everview.codes.dictionary import Dictionary
+from everview.codes.packing import whole_pairs
 from everview.errors import DuplicateKey, NegativeWeight, WeightOverflow
 from everview.kernels.admit import BAG, KEYED, UNCHECKED, admit, is_plain
-from everview.kernels.jit import cause_of, made_of
+from everview.kernels.jit import CompiledKernel, cause_of, made_of
 from everview.kernels.large import arrange
 from everview.kernels.linear import negated
 from everview.kernels.merge import merge
+from everview.kernels.pairs import INT, TUPLE, UNREAD, admit_pairs
 from everview.kernels.probe import broken_key
 from everview.kernels.probe import keys as distinct_keys
 from everview.kernels.table import with_batch
@@ -29,12 +32,14 @@ from everview.operators.index import sorted_by
 from everview.operators.operator import ByKey, Layout, word_columns
 from everview.runtimes.state import ProgramState
 from everview.runtimes.tables import Resolver, Table, last_of_key, ones
+from everview.traces.spine import Spine
 from everview.traces.view import Batches, TraceView
 from everview.types import Schema
 from everview.types.words import Matrix, Words
 from everview.zset.batch import Batch
 
 ADMIT = made_of(admit)
+FEW = 1_000  # pairs that are read and compared in one call, which keeps the GIL
 LARGE = 10_000  # rows; from here on sorting is an act of its own
 PART = 2048  # rows, which a thread of its own may check
 Pending = list[Matrix]  # a batch a shard, in the order of the table's trace: key first
@@ -68,6 +73,11 @@ class KeptTable:
     def key_schema(self) -> Schema:
         return Schema(self.stored.fields[: self.key])
 
+    @cached_property
+    def _admit_pairs(self) -> CompiledKernel | None:
+        """The kernel of `add_pairs`; None if this table's rows cannot be read by it."""
+        return None if self.shards > 1 or whole_pairs(self.schema) is None else made_of(admit_pairs)
+
     # -- commands
 
     def add(self, rows: Matrix, state: ProgramState, pending: Pending, *, negative: bool = False) -> Pending:
@@ -80,6 +90,18 @@ class KeptTable:
             self._admitted(part, arranged, state, shard, pending[shard], negative) if part.shape[0] else pending[shard]
             for shard, part in enumerate(parts)
         ]
+
+    def add_pairs(
+        self, pairs: list[Any], state: ProgramState, pending: Pending, *, negative: bool = False
+    ) -> Pending | None:
+        """`add` of a few pairs (row, weight), read and compared in one call; None if they must be encoded first."""
+        kernel = self._admit_pairs
+        if kernel is None or not 0 < len(pairs) <= FEW or pending[0].shape[0]:
+            return None
+        out = np.empty((len(pairs), len(self.resolver.columns) + 1), np.int64)
+        spine, given = state.traces[(), self.resolver.trace][0].past, (out, id(pairs), TUPLE, INT)
+        count = self._compared(kernel, given, self.resolver.words, spine, self._rule(negative))
+        return None if count == UNREAD else [self._accepted(out, count, state, 0, pending[0])]
 
     def put(self, rows: Matrix, state: ProgramState, pending: Pending) -> Pending:
         """The pending change with these rows in place of those of their keys; of one key the last counts."""
@@ -179,7 +201,7 @@ class KeptTable:
         ``words`` are the words of a given row, in the order of the trace.
         """
         resolver, spine = self.resolver, state.traces[(), self.resolver.trace][shard].past
-        rule = KEYED if resolver.keyed else UNCHECKED if negative else BAG
+        rule = self._rule(negative)
         if rows.shape[0] >= LARGE or pending.shape[0]:
             table = with_batch(spine.table, pending) if pending.shape[0] else spine.table
             out = self._arranged(rows, words)
@@ -187,12 +209,24 @@ class KeptTable:
         else:  # both in one call
             out = np.empty((rows.shape[0], len(resolver.columns) + 1), np.int64)
             rows = rows if rows.flags.c_contiguous else np.ascontiguousarray(rows)
-            try:
-                count = ADMIT.direct(out, rows, words, *spine.located, resolver.key, rule)
-            except OverflowError as error:
-                raise self._overflow(error) from None
-            except SystemError as error:
-                raise cause_of(error) from None
+            count = self._compared(ADMIT, (out, rows), words, spine, rule)
+        return self._accepted(out, count, state, shard, pending)
+
+    def _rule(self, negative: bool) -> int:
+        """What is required of a change; see `everview.kernels.admit`."""
+        return KEYED if self.resolver.keyed else UNCHECKED if negative else BAG
+
+    def _compared(self, kernel: CompiledKernel, given: tuple[Any, ...], words: Words, spine: Spine, rule: int) -> int:
+        """The number of rows that a kernel sorts and compares with what a spine holds; see `admit`."""
+        try:
+            return kernel.direct(*given, words, *spine.located, self.resolver.key, rule)
+        except OverflowError as error:
+            raise self._overflow(error) from None
+        except SystemError as error:
+            raise cause_of(error) from None
+
+    def _accepted(self, out: Matrix, count: int, state: ProgramState, shard: int, pending: Matrix) -> Matrix:
+        """The pending change with so many rows more; ~``count`` of them if they have to be looked at first."""
         if count < 0:
             count = ~count
             self._check(out[:count], self._contents(state, shard, pending).plus(out[:count]))

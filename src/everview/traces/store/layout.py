@@ -79,7 +79,10 @@ class StatePaths:
         return FileSystem()
 
     def identity(self) -> tuple[int, ...]:
-        """The identity of this state, by which a later one at its place is noticed; `FileNotFoundError` if there is none."""
+        """The identity of this state, by which a later one at its place is noticed.
+
+        It is a `FileNotFoundError` if there is none.
+        """
         made = self.format.stat()
         return made.st_dev, made.st_ino, made.st_mtime_ns
 

@@ -134,6 +134,8 @@ def _formatted(form: str | None, row: tuple[Any, ...], bits: list[int]) -> str |
     for found in _SPECIFIER.finditer(form):
         parts.append(form[start : found.start()])
         start = found.end()
+        if len(found["width"] or "") > 6 or len(found["precision"] or "") > 2:
+            raise Failed(f"{found[0][:30]!r} is too wide")
         if found["kind"] in ("n", "%"):
             parts.append("\n" if found["kind"] == "n" else _padded("%", found))
             continue

@@ -38,7 +38,7 @@ from everview.frontends.sql.bind import bind_parsed
 from everview.frontends.sql.lookups import TableLookup, lookup_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameter_types import parameter_types
-from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
+from everview.frontends.sql.parameters import MARK, NOTHING_GIVEN, ParameterValues, place_of
 from everview.frontends.sql.parse import Parsed, parse_one
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
@@ -58,6 +58,7 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
+MOST_PARAMETERS: Final = 65_535  # as many as a message counts
 SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
 _CHANGING: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -124,9 +125,12 @@ class SqlStatement:
     @cached_property
     def parameters(self) -> int:
         """How many parameters it has: the greatest number of a ``$n``."""
-        marks = self.parsed[0].marks
-        numbers = [int(mark.name[1:]) for mark in marks if mark.name[1:].isdigit()]
-        return max(numbers, default=0)
+        names = [mark.name for mark in self.parsed[0].marks if mark.name.startswith(MARK)]
+        for name in names:
+            if not 1 <= place_of(name) <= MOST_PARAMETERS:
+                hint = f"parameters are $1 to ${MOST_PARAMETERS}"
+                raise ClientError(f"there is no parameter ${name[1:20]}", "42P02", hint=hint)
+        return max(map(place_of, names), default=0)
 
     def parameter_oids(self, catalog: Catalog, given: Sequence[int]) -> list[int]:
         """The types of its parameters: those that the client gives, and the others by the places where they stand."""

@@ -11,6 +11,7 @@ from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, condition
 from everview.frontends.sql.merging import merge, updated_from, upserted
 from everview.frontends.sql.names import fold
+from everview.frontends.sql.postgresql_bytes import rows_with_bytes
 from everview.frontends.sql.queries import untyped_query, with_clause
 from everview.frontends.sql.rows import ONE_ROW
 from everview.frontends.sql.sets import trimmed
@@ -87,7 +88,8 @@ def _inserted(node: exp.Insert, scan: Scan, context: QueryContext) -> Plan:
     generated = context.catalog.generated(scan.relation)
     if listed is None and generated and _width(node.expression) == len(names) - len(generated):
         listed = [name for name in names if name not in generated]
-    written, context, left = _with_defaults(node.expression, listed or list(names), scan, context)
+    rows = rows_with_bytes(node.expression, scan.schema, listed or list(names), context.dialect)
+    written, context, left = _with_defaults(rows, listed or list(names), scan, context)
     bound = untyped_query(written, context)
     bound = Bound(trimmed(bound), bound.names)
     if node.args.get("by_name"):

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from everview.errors import EverviewError
 from everview.frontends.sql.postgresql_arrays import NestedArray, array_elements
+from everview.frontends.sql.postgresql_bytes import bytes_of_text
 from everview.plan.typing import literal, number
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.messages import MessageBody, ProtocolViolation
@@ -127,23 +128,6 @@ def _whole(bits: int) -> Callable[[str], int]:
 _WHOLE: Final = {16: "smallint", 32: "integer", 64: "bigint"}
 
 
-def _bytes(text: str) -> bytes:
-    if text.startswith("\\x"):
-        return bytes.fromhex(text[2:])
-    out, at = bytearray(), 0
-    while at < len(text):
-        if text[at] != "\\":
-            out += text[at].encode()
-            at += 1
-        elif text[at + 1 : at + 2] == "\\":
-            out += b"\\"
-            at += 2
-        else:
-            out.append(int(text[at + 1 : at + 4], 8))
-            at += 4
-    return bytes(out)
-
-
 def _moment(text: str) -> dt.datetime:
     value = dt.datetime.fromisoformat(text.strip())
     return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -245,7 +229,7 @@ def _text_array(text: str, element: int) -> list[Any]:
 
 _TEXT: Final[dict[int, Callable[[str], Any]]] = {
     16: _truth,
-    17: _bytes,
+    17: bytes_of_text,
     20: _whole(64),
     21: _whole(16),
     23: _whole(32),

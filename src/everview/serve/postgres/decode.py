@@ -57,7 +57,7 @@ def decoded(raw: bytes, oid: int, binary: bool) -> Any:
         if binary:
             return _BINARY.get(oid, _text)(raw)
         return _TEXT.get(oid, str)(_text(raw))
-    except ProtocolViolation:
+    except (ProtocolViolation, ClientError):
         raise
     except (ValueError, struct.error, OverflowError, decimal.InvalidOperation, RecursionError, EverviewError):
         name = PG_TYPES[oid].shown if oid in PG_TYPES else PG_ARRAYS[oid].shown + "[]" if oid in PG_ARRAYS else "text"

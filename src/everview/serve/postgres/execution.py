@@ -45,7 +45,7 @@ from everview.frontends.sql.system import asks_system, with_system_functions, wi
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.commands import first_word
 from everview.serve.postgres.lookups import looked_up
-from everview.serve.postgres.oids import as_system_type, oid_of, type_of_oid
+from everview.serve.postgres.oids import as_system_type, cast_oids, oid_of, type_of_oid
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog, SystemReadable
 from everview.types import STRING, Field, Schema
@@ -138,8 +138,9 @@ class SqlStatement:
         if all(given[:count]) and len(given) >= count:
             return list(given)
         found = parameter_types(self.parsed[0].tree, lambda name: _schema_of(catalog, name))
+        named = cast_oids(self.piece)
         known = [*given, *(0 for _ in range(count - len(given)))]
-        return [oid or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
+        return [oid or named.get(place) or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
 
 
 def sql_statement(text: str, start: int, piece: str, dialect: str) -> SqlStatement:

@@ -177,3 +177,53 @@ def test_values_in_the_text_itself_come_back(server, value):
             connection.execute("UPDATE t SET y = %s WHERE k = 77", (b"\xfe" + value,))
             assert connection.execute("SELECT y FROM t WHERE k = 77").fetchone() == (b"\xfe" + value,)
             connection.execute("DELETE FROM t WHERE k = 77")
+
+
+# -- transactions
+
+
+@pytest.mark.parametrize("level", ["SERIALIZABLE", "REPEATABLE READ"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN ISOLATION LEVEL {}",
+        "START TRANSACTION ISOLATION LEVEL {}, READ WRITE",
+        "SET TRANSACTION ISOLATION LEVEL {}",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {}",
+        "SET default_transaction_isolation = '{}'",
+    ],
+)
+def test_levels_of_isolation_that_there_are_not_are_refused(client, text, level):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="READ COMMITTED"):
+        client.execute(text.format(level))
+
+
+def test_every_transaction_is_read_committed(client):
+    for text in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "BEGIN ISOLATION LEVEL READ UNCOMMITTED"):
+        client.execute(text)
+        assert client.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchone() == ("read committed",)
+        client.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("begin", ["BEGIN READ ONLY", "BEGIN; SET TRANSACTION READ ONLY"])
+@pytest.mark.parametrize("change", ["INSERT INTO t (k) VALUES (9)", "CREATE TABLE x (a INT)", "COPY t (k) FROM STDIN"])
+def test_a_transaction_that_only_reads_refuses_changes(client, begin, change):
+    client.execute(begin)
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    assert outcome(client, change) == "25006"
+    client.execute("ROLLBACK")
+    client.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    assert outcome(client, change) == "25006"
+    client.execute("BEGIN READ WRITE; INSERT INTO t (k) VALUES (9); ROLLBACK")
+
+
+def test_a_definition_that_a_rollback_does_not_undo_is_told(client):
+    told = []
+    client.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    client.execute("BEGIN")
+    client.execute("CREATE TABLE kept (a INT)")
+    client.execute("ROLLBACK")
+    assert told == ["CREATE TABLE is not undone: definitions count at once"]
+    client.execute("DROP TABLE kept")
+    client.execute("BEGIN; ROLLBACK")
+    assert len(told) == 1

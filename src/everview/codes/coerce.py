@@ -108,10 +108,11 @@ def _boolean(name: str, value: Any) -> bool:
 def _integer(name: str, value: Any) -> int:
     if not _is_number(value):
         raise _wrong(value, name, "give an int")
-    if not _is_finite(value) or value != int(value):
-        raise Unfit(f"{_said(value)} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
     limit = 1 << (INTEGER_BITS[name] - 1)
-    if not -limit <= value < limit:
+    inside = _is_finite(value) and -limit <= value < limit  # before it is written out: 1e99999999 is gigabytes
+    if not _is_finite(value) or (inside and value != int(value)):
+        raise Unfit(f"{_said(value)} is not a whole number", "round it first, or declare the column DOUBLE or DECIMAL")
+    if not inside:
         wider = "declare the column BIGINT or DECIMAL(38,0)" if name != "BIGINT" else "use DECIMAL(38,0)"
         raise Unfit(f"{_said(value)} is outside the range of {name}", f"{name} holds {-limit} to {limit - 1}; {wider}")
     return int(value)
@@ -145,6 +146,8 @@ def _decimal(type_: Decimal, value: Any) -> decimal.Decimal:
     hint = 'give a number, or text such as "12.34"'
     if not _is_number(value) and not isinstance(value, str):
         raise _wrong(value, type_.sql, hint)
+    if isinstance(value, int) and value.bit_length() > 128:  # its digits would take very long to find
+        raise Unfit(f"{_said(value)} is outside the range of {type_}", f"{type_} has at most 38 digits")
     try:
         # A float means the shortest decimal that reads back as it.
         number = decimal.Decimal(repr(value) if isinstance(value, float) else value)

@@ -63,6 +63,7 @@ _PLAIN: Final[dict[str, frozenset[type]]] = {
     "BINARY": frozenset({bytes}),
     "ID": frozenset({bytes}),
 }
+_FARTHEST: Final = 1_000  # places from the point
 _DECIMALS: Final = frozenset({decimal.Decimal, int})
 _LISTS: Final = frozenset({list, tuple})
 _REFUSALS: Final = (pa.ArrowException, OverflowError, UnicodeEncodeError)
@@ -151,13 +152,20 @@ def _whole(type_: Type, values: Sequence[Any]) -> Column | None:
         case ScalarType(name) if kinds <= _PLAIN.get(name, frozenset()):
             return pa.array(values, type_.arrow)
         case Decimal() if kinds <= _DECIMALS:
-            return pa.array(values, type_.arrow)
+            far = any(map(_is_far, values))  # for these Arrow would take very long, or end the process
+            return None if far else pa.array(values, type_.arrow)
         case Decimal() if kinds == {str}:
             return pa.array(values, pa.string()).cast(type_.arrow)
         case Array(element) if kinds <= _LISTS:
             return _lists(type_, element, values)
         case _:
             return None
+
+
+def _is_far(value: Any) -> bool:
+    if isinstance(value, decimal.Decimal):
+        return not -_FARTHEST < value.adjusted() < _FARTHEST
+    return isinstance(value, int) and value.bit_length() > _FARTHEST
 
 
 def _any(values: Sequence[Any], kinds: set[type]) -> Column | None:

@@ -133,11 +133,15 @@ class _Specifier:
         while form[at : at + 1] and form[at] in "-#+ 0,(<":
             self.flags, at = self.flags + form[at], at + 1
         width, at = self._number(form, at)
+        if len(width) > 6:
+            raise NoValue("too wide")
         self.width, self.precision = int(width or 0), None
         if form[at : at + 1] == ".":
             precision, at = self._number(form, at + 1)
             if not precision:
                 raise NoValue("no precision")
+            if len(precision) > 2:
+                raise NoValue("too precise")
             self.precision = int(precision)
         self.kind, self.end = form[at : at + 1], at + 1
 

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, Final
 
 from everview.errors import BadPattern
+from everview.oracle.scalar_casts import NoValue
 
 
 def _initcap(text: str) -> str:
@@ -54,11 +55,25 @@ def _substring(text: Any, start: int, size: int | None = None) -> Any:
     return text[kept[0] - 1 : kept[-1]] if kept else text[:0]
 
 
+_LONGEST: Final = 1 << 28  # bytes of a text
+
+
+def _require_room(size: int) -> None:
+    if size > _LONGEST:
+        raise NoValue("the text is too long")
+
+
+def _repeat(text: str, times: int) -> str:
+    _require_room(len(text.encode()) * times)
+    return "".join(text for _ in range(times))
+
+
 def _pad(left: bool) -> Callable[..., Any]:
     def run(text: Any, size: int, pad: Any = None) -> Any:
         pad = (b"\0" if isinstance(text, bytes) else " ") if pad is None else pad
         if size <= len(text):
             return text[: max(size, 0)]
+        _require_room(size if pad else 0)
         filling = text[:0]
         while pad and len(filling) < size - len(text):
             filling += pad
@@ -221,6 +236,8 @@ def _unbase64(text: str) -> bytes | None:
 def _format_number(value: Any, digits: int) -> str | None:
     if digits < 0:
         return None
+    if digits > 340:
+        raise NoValue("too many digits")
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if value != value else "∞" if value > 0 else "-∞"
     with decimal.localcontext(decimal.Context(prec=800)):
@@ -249,8 +266,8 @@ TEXTS: Final[Mapping[str, Callable[..., Any]]] = {
     "instr": lambda text, part: _locate(part, text),
     "locate": _locate,
     "reverse": lambda items: items[::-1],
-    "repeat": lambda text, n: "".join(text for _ in range(n)),
-    "space": lambda n: " " * n,
+    "repeat": _repeat,
+    "space": lambda n: _repeat(" ", n),
     "starts_with": lambda text, part: text[: len(part)] == part,
     "ends_with": lambda text, part: not part or text[-len(part) :] == part,
     "contains": lambda text, part: part in text,

@@ -18,7 +18,7 @@ import decimal
 from collections.abc import Mapping
 from typing import Any, Final
 
-from everview.errors import TypeMismatch, WrongArity
+from everview.errors import ArithmeticFailure, TypeMismatch, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
 from everview.scalars.expressions import NULL, Call, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
@@ -156,14 +156,28 @@ def _integer(value: int) -> Literal:
     for type_, bits in ((INTEGER, 31), (BIGINT, 63)):
         if -(1 << bits) <= value < (1 << bits):
             return Literal(value, type_)
+    if value.bit_length() > 128:  # the digits of a very long one take very long to find
+        raise _too_many_digits()
     return number(decimal.Decimal(value))
 
 
+def _too_many_digits() -> ArithmeticFailure:
+    return ArithmeticFailure("a number of more than 38 digits", hint="DECIMAL has 38 at most; a DOUBLE may be larger")
+
+
 def number(value: decimal.Decimal) -> Literal:
-    """A literal of a DECIMAL just wide enough."""
+    """A literal of a DECIMAL just wide enough; raises `ArithmeticFailure` if none is.
+
+    >>> number(decimal.Decimal("1.5e2")).type.sql, number(decimal.Decimal("0e9")).type.sql
+    ('DECIMAL(3,0)', 'DECIMAL(1,0)')
+    """
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise TypeMismatch(f"{value} is no DECIMAL", hint="use DOUBLE for NaN and infinity")
+    if exponent > 0 and not value:
+        digits, exponent, value = (0,), 0, decimal.Decimal(0)
+    if len(digits) + max(exponent, 0) > 38 or -exponent > 38:  # an exponent alone may stand for gigabytes of zeros
+        raise _too_many_digits()
     if exponent > 0:
         digits, exponent, value = (*digits, *(0,) * exponent), 0, decimal.Decimal(int(value))
     return Literal(value, Decimal(max(len(digits), -exponent), -exponent))

@@ -140,7 +140,7 @@ def _with_types(node: exp.Expr, listed: list[str], scan: Scan, context: QueryCon
         return node
     node = node.copy()
     for row in node.expressions:
-        for name, value in zip(listed, row.expressions if isinstance(row, exp.Tuple) else [], strict=False):
+        for name, value in zip(listed, row.expressions if isinstance(row, exp.Tuple) else [row], strict=False):
             kind = kinds.get(fold(name))
             if kind is not None and isinstance(value, exp.Literal) and value.is_string:
                 value.replace(exp.cast(value.copy(), kind))

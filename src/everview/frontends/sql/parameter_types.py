@@ -40,7 +40,7 @@ def parameter_types(tree: exp.Expr, schema_of: SchemaOf) -> dict[int, Type]:
     found: dict[int, Type] = {}
     for mark in tree.find_all(*_MARKS):
         number = mark.name.removeprefix("?")
-        if not number.isdigit():
+        if not number.isdigit() or len(number) > 9:
             continue
         type_ = _type(mark, columns, schema_of)
         if type_ is not None or int(number) not in found:
@@ -131,9 +131,7 @@ def _type_of(node: exp.Expr | None, columns: dict[str, Type]) -> Type | None:
         case exp.Literal():
             if node.is_string:
                 return STRING
-            text = node.name
-            exact = Decimal(38, 10) if "." in text else BIGINT if abs(int(text)) >= 2**31 else INTEGER
-            return DOUBLE if "e" in text.lower() else exact
+            return constant_type(node.name)
         case exp.Count() | exp.Length():
             return BIGINT
         case exp.Max() | exp.Min() | exp.Sum() | exp.Abs():
@@ -144,6 +142,19 @@ def _type_of(node: exp.Expr | None, columns: dict[str, Type]) -> Type | None:
             return _type_of(node.this, columns) or _type_of(node.expression, columns)
         case _:
             return None
+
+
+def constant_type(text: str) -> Type:
+    """The type of a number as it is written.
+
+    >>> constant_type("7"), constant_type("3000000000"), constant_type("1e5")
+    (INTEGER, BIGINT, DOUBLE)
+    """
+    if "e" in text.lower():
+        return DOUBLE
+    if "." in text:
+        return Decimal(38, 10)
+    return INTEGER if len(text) < 10 or (len(text) == 10 and int(text) < 2**31) else BIGINT
 
 
 def _named_type(node: exp.Expr) -> Type | None:

@@ -71,6 +71,11 @@ def parameter_name(written: str) -> str:
     return f"{MARK}{written}" if written.isdigit() else written
 
 
+def place_of(name: str) -> int:
+    """The place in the list of values that a name of `parameter_name` stands for; a very long number is one billion."""
+    return int(name[1:]) if len(name) <= 10 else 10**9
+
+
 def marks_of(tokens: Sequence[Token], names: AnySet[str]) -> tuple[ParameterMark, ...]:
     """The marks of a statement, in the order of its text; ``names`` are those of the parameters in its tree."""
     marks: list[ParameterMark] = []
@@ -110,7 +115,7 @@ class ParameterValues:
         """The part of each statement; raises if a value is missing, or one is given that no statement has."""
         shares, start = list[ParameterValues](), 0
         for statement in statements:
-            count = max((int(m.name[1:]) for m in statement.marks if m.name.startswith(MARK)), default=0)
+            count = max((place_of(m.name) for m in statement.marks if m.name.startswith(MARK)), default=0)
             here = self.positional[start : start + count]
             start += count
             for mark in statement.marks:
@@ -139,12 +144,12 @@ class ParameterValues:
                 return
             known = f"given: {', '.join(map(short, self.named))}" if self.named else f'give it: {{"{mark.name}": …}}'
             raise _placed(f"parameter :{short(mark.name)} has no value", mark, known, source)
-        if int(mark.name[1:]) <= count:
+        if place_of(mark.name) <= count:
             return
         if self.named:
             raise _placed("? takes its value from a list, and a dict was given", mark, "write :name instead", source)
         hint = f"{len(self.positional)} given" if self.given else "give them beside the text: db.sql(text, [value])"
-        raise _placed(f"parameter {mark.name[1:]} has no value", mark, hint, source)
+        raise _placed(f"parameter {mark.name[1:20]} has no value", mark, hint, source)
 
     def _check_all_used(self, used: int, statements: Sequence[Parsed]) -> None:
         wanted = {mark.name for statement in statements for mark in statement.marks}

@@ -250,6 +250,8 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
     parser: Any = dialect.parser(error_level=ErrorLevel.IMMEDIATE, error_message_context=len(source.text) + 1)
     try:
         trees = parser.parse(tokens, source.text)
+        if isinstance(dialect, OfPostgresql) and len(trees) == 1 and trees[0] is not None:
+            return as_bindable(trees[0], named=dialect.named)
     except ParseError as error:
         raise _syntax_error(error, source, tokens) from None
     except RecursionError:
@@ -259,7 +261,7 @@ def _tree(tokens: list[Token], source: SqlText, dialect: Dialect) -> exp.Expr:
         raise source.error(f"syntax error: {error}", tokens[0].start) from None
     if len(trees) != 1 or trees[0] is None:
         raise source.error("syntax error: this is no statement", tokens[0].start)
-    return as_bindable(trees[0], named=dialect.named) if isinstance(dialect, OfPostgresql) else trees[0]
+    return trees[0]
 
 
 def _describes_column(tokens: list[Token]) -> bool:

@@ -23,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.frontends.sql.dialect import OfPostgresql
 from everview.frontends.sql.postgresql_arrays import array_elements
+from everview.frontends.sql.postgresql_bytes import written_bytes
 from everview.frontends.sql.postgresql_generators import side_by_side
 from everview.frontends.sql.postgresql_quoting import formatted, quoted_identifier, quoted_literal, quoted_text
 
@@ -330,8 +331,13 @@ def _not_among(node: exp.NEQ) -> exp.Expr:
 
 
 def _cast(node: exp.Cast) -> exp.Expr:
-    """``'{a,"b c",NULL}'::text[]``: an array that is written as text is one of its elements, each with the type."""
+    """``'{a,"b c",NULL}'::text[]``: an array that is written as text is one of its elements, each with the type.
+
+    ``'\\xff00'::bytea`` is bytes.
+    """
     to, written = node.to, node.this
+    if isinstance(written, exp.Literal) and written.is_string and to.is_type(D.VARBINARY):
+        return written_bytes(written)
     if not (isinstance(written, exp.Literal) and written.is_string and to.is_type(D.ARRAY) and to.expressions):
         return node
     try:

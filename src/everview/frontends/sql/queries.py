@@ -34,7 +34,8 @@ from everview.later import Later
 from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project, Top, Window
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Expression, Literal, Now, WindowCall, walk
+from everview.scalars.evaluate import fold as computed
+from everview.scalars.expressions import Cast, Expression, Literal, Now, WindowCall, walk
 from everview.types import INTEGER
 
 if TYPE_CHECKING:
@@ -216,6 +217,9 @@ def _count(node: exp.Expr | None, context: QueryContext) -> int | None:
     if isinstance(value, exp.Null) or (isinstance(value, (exp.Column, exp.Var)) and value.name.upper() == "ALL"):
         return None
     count = expression(value, Site(context, Scope(), "LIMIT"))
+    count = computed(count) if isinstance(count, Cast) else count
+    if isinstance(count, Literal) and count.value is None:  # as LIMIT NULL, or a parameter that has no value yet
+        return None
     if (
         isinstance(count, Literal)
         and isinstance(count.value, int)

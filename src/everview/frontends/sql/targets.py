@@ -13,6 +13,7 @@ from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, Visible, fold
 from everview.frontends.sql.parse import stored_expression
+from everview.frontends.sql.postgresql_bytes import as_bytes
 from everview.frontends.sql.queries import bind_items
 from everview.frontends.sql.rows import NamedRows
 from everview.frontends.sql.sources import named, relation
@@ -116,7 +117,8 @@ def assignments(parts: list[exp.Expr], scan: Scan, site: Site) -> dict[int, Expr
                 values[column] = default_of(scan, column, context)
                 continue
             refuse_generated(scan, column, name, context)
-            values[column] = assigned(expression(value, site), scan.schema, column, part, context)
+            given = expression(as_bytes(value, scan.schema.types[column], context.dialect), site)
+            values[column] = assigned(given, scan.schema, column, part, context)
     return values
 
 

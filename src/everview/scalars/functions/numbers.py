@@ -13,6 +13,7 @@ from everview.scalars.functions.arithmetic import overflow
 from everview.scalars.functions.decimals import double_as_decimal, half_even, half_up, objects, scaled, unscaled
 from everview.scalars.functions.kernel import (
     Checked,
+    Failed,
     Kernel,
     Kind,
     Value,
@@ -167,6 +168,9 @@ def _round_one(x: float, digits: int, mode: str, single: bool) -> float:
     return float(number.scaleb(-digits, decimal.Context(prec=800)))
 
 
+MOST_FORMATTED: Final = 340  # digits after the point, as Java writes of a double
+
+
 def _format_number(out: Kind, a: Value, digits: Value) -> Any:
     return each(out, _format_one, a, digits)
 
@@ -174,6 +178,8 @@ def _format_number(out: Kind, a: Value, digits: Value) -> Any:
 def _format_one(x: Any, digits: int) -> str | None:
     if digits < 0:
         return None
+    if digits > MOST_FORMATTED:
+        raise Failed(f"a number is written with at most {MOST_FORMATTED} digits after the point")
     if isinstance(x, float) and not math.isfinite(x):
         return "NaN" if x != x else "∞" if x > 0 else "-∞"
     import decimal

@@ -10,12 +10,13 @@ import re
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import BadPattern
-from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each
-from everview.scalars.functions.strings import ascii_only, lower
+from everview.scalars.functions.kernel import Kernel, Kind, Value, constant, each, numbers
+from everview.scalars.functions.strings import LONGEST, ascii_only, lower, within
 
 
 def _like(out: Kind, a: Value, pattern: Value, escape: Value | None = None) -> Any:
@@ -101,7 +102,12 @@ def _regexp_replace(out: Kind, a: Value, pattern: Value, by: Value) -> Any:
     if _matches_nothing(expression):
         # After a match RE2 does not look for an empty one at the same place; Java and Python do.
         return each(out, lambda text: _compiled(expression).sub(_python(replacement), text), a)
-    return pc.replace_substring_regex(a, pattern=expression, replacement=replacement)
+    sizes = numbers(pc.binary_length(a)).astype(np.int64)
+    added = len(replacement.encode())
+    if ((sizes + 1) * added).sum() > LONGEST:  # groups give at most the text itself again
+        matches = numbers(pc.count_substring_regex(a, pattern=expression)).astype(np.int64)
+        sizes = sizes * (1 + replacement.count("\\")) + matches * added
+    return within(sizes, lambda: pc.replace_substring_regex(a, pattern=expression, replacement=replacement), out)
 
 
 def _matches_nothing(pattern: str) -> bool:

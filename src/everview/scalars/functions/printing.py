@@ -134,6 +134,8 @@ def _formatted(form: str | None, row: tuple[Any, ...], bits: list[int]) -> str |
     for specifier in _SPECIFIER.finditer(form):
         parts.append(form[start : specifier.start()])
         start = specifier.end()
+        if len(specifier["width"] or "") > 6 or len(specifier["precision"] or "") > 2:
+            raise Failed(f"{specifier[0][:30]!r} is too wide")
         if specifier["kind"] in ("n", "%"):
             parts.append("\n" if specifier["kind"] == "n" else _padded("%", specifier))
             continue

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.scalars.functions.kernel import (
+    Checked,
+    Failed,
     Kernel,
     Kind,
     Value,
@@ -23,6 +26,15 @@ from everview.scalars.functions.kernel import (
     numbers,
     whole,
 )
+
+LONGEST: Final = 1 << 28  # bytes of a text that a function makes
+TOO_LONG: Final = f"the text would be longer than {LONGEST:,} bytes"
+
+
+def within(sizes: Any, made: Callable[[], Value], out: Kind) -> Any:
+    """Texts of at most so many bytes each, which are made only if none of them is too long."""
+    beyond = sizes > LONGEST
+    return Checked(pa.nulls(len(sizes), out), beyond, TOO_LONG) if beyond.any() else made()
 
 
 def ascii_only(*values: Value) -> bool:
@@ -71,8 +83,27 @@ def _replace(out: Kind, a: Value, *given: Value) -> Any:
     search = given[0].as_py() if is_scalar(given[0]) else None
     by = pa.scalar("") if len(given) == 1 else given[1]
     if search is None or not is_scalar(by) or not by.is_valid:
-        return each(out, lambda text, old, new: text.replace(old, new) if old else text, a, given[0], by)
-    return pc.replace_substring(a, pattern=search, replacement=by.as_py()) if search else a
+        return each(out, _replaced, a, given[0], by)
+    if not search:
+        return a
+    old, new = search.encode(), by.as_py().encode()
+    sizes = numbers(pc.binary_length(a)).astype(np.int64)
+    if len(new) > len(old) and (sizes // len(old) * len(new)).sum() > LONGEST:
+        sizes = sizes + numbers(pc.count_substring(a, pattern=search)).astype(np.int64) * (len(new) - len(old))
+    return within(sizes, lambda: pc.replace_substring(a, pattern=search, replacement=by.as_py()), out)
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    require_room(len(text) + text.count(old) * (len(new) - len(old)))
+    return text.replace(old, new)
+
+
+def require_room(letters: int) -> None:
+    """Refuse a row whose text would be longer than a function makes any."""
+    if letters > LONGEST:
+        raise Failed(TOO_LONG)
 
 
 def _translate(out: Kind, a: Value, old: Value, new: Value) -> Any:
@@ -143,6 +174,8 @@ def _padding(plain: Kernel, general: Callable[[Any, int, Any], Any]) -> Kernel:
         pad = pa.scalar(" ") if pad is None else pad
         if is_scalar(size) and is_scalar(pad) and size.is_valid and pad.is_valid and len(pad.as_py()) == 1:
             width = max(size.as_py(), 0)
+            if width * len(a) > LONGEST // 4:
+                return each(out, general, a, size, pad)
             return pc.utf8_slice_codeunits(plain(a, width=width, padding=pad.as_py()), 0, width)
         return each(out, general, a, size, pad)
 
@@ -158,6 +191,7 @@ def _right_padded(text: Any, size: int, pad: Any) -> Any:
 
 
 def _filling(text: Any, size: int, pad: Any) -> Any:
+    require_room(size if pad else 0)
     missing = size - len(text)
     return (pad * (missing // len(pad) + 1))[:missing] if pad else pad
 
@@ -224,13 +258,14 @@ def _reverse(out: Kind, a: Value) -> Any:
 
 
 def _repeat(out: Kind, a: Value, times: Value) -> Any:
+    rows = length((a, times))
+    if is_scalar(times) and not times.is_valid:
+        return pa.nulls(rows, out)
+    sizes = numbers(pc.binary_length(whole(a, rows))).astype(np.int64) * numbers(times).astype(np.int64)
     if is_scalar(times):
-        if not times.is_valid:
-            return pa.nulls(length((a, times)), out)
-        return pc.binary_repeat(a, max(times.as_py(), 0))
-    return pc.binary_repeat(
-        whole(a, len(times)), pc.max_element_wise(times, pa.scalar(0, times.type), skip_nulls=False)
-    )
+        return within(sizes, lambda: pc.binary_repeat(a, max(times.as_py(), 0)), out)
+    counts = pc.max_element_wise(times, pa.scalar(0, times.type), skip_nulls=False)
+    return within(sizes, lambda: pc.binary_repeat(whole(a, rows), counts), out)
 
 
 def _space(out: Kind, times: Value) -> Any:

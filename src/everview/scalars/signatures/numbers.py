@@ -251,9 +251,15 @@ def _scale_of(name: str, argument: Expression) -> int:
     return -inner.value if negative else inner.value
 
 
+_NOTHING_LEFT: Final = 310  # digits before the point of which even the greatest DOUBLE has fewer
+_EVERY_DIGIT: Final = 400  # digits after the point beyond those of the least DOUBLE
+
+
 def _rounded(name: str, arguments: Arguments) -> Typed:
     a = operand(name, arguments[0])
     scale = _scale_of(name, arguments[1]) if len(arguments) == 2 else 0
+    # Beyond these no digit is left, or none to round: a scale of millions would make numbers of millions of digits.
+    scale = max(-_NOTHING_LEFT, min(scale, _EVERY_DIGIT))
     type_ = a.type
     if isinstance(type_, Decimal):
         whole = type_.precision - type_.scale + 1

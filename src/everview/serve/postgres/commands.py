@@ -43,6 +43,15 @@ class TurnTransaction(DoorCommand):
     """``BEGIN``, ``COMMIT``, ``ROLLBACK``, in whatever words; `kind` is one of these."""
 
     kind: str
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction(DoorCommand):
+    """``SET TRANSACTION READ ONLY``, of the one that is open, or of all that begin from now on."""
+
+    read_only: bool | None
+    session: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +118,18 @@ _SET: Final = re.compile(
 _TRANSACTION: Final = re.compile(
     r"(?:SET\s+(?:SESSION\s+CHARACTERISTICS\s+AS\s+)?(?:LOCAL\s+)?TRANSACTION\b.*)", re.I | re.S
 )
+_ACCESS: Final = re.compile(r"\bREAD\s+(ONLY|WRITE)\b", re.I)
 _SHOW: Final = re.compile(
     rf"SHOW\s+(TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL|SESSION\s+AUTHORIZATION|{_NAME})", re.I
 )
 _RESET: Final = re.compile(rf"RESET\s+(TIME\s+ZONE|SESSION\s+AUTHORIZATION|{_NAME})", re.I)
+_LEVELS: Final = r"SERIALIZABLE|REPEATABLE\s+READ|READ\s+COMMITTED|READ\s+UNCOMMITTED"
 _BEGIN: Final = re.compile(
-    r"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION)(?:\s+(?:ISOLATION\s+LEVEL\s+\w+(?:\s+\w+)?|"
-    r"READ\s+WRITE|READ\s+ONLY|(?:NOT\s+)?DEFERRABLE|,))*",
+    r"(?:BEGIN(?:\s+(?:WORK|TRANSACTION))?|START\s+TRANSACTION)(?:(?:\s*,\s*|\s+)"
+    rf"(?:ISOLATION\s+LEVEL\s+(?:{_LEVELS})|READ\s+WRITE|READ\s+ONLY|(?:NOT\s+)?DEFERRABLE))*",
     re.I,
 )
+_LEVEL: Final = re.compile(rf"ISOLATION\s+LEVEL\s+({_LEVELS})", re.I)
 _END: Final = re.compile(r"(COMMIT|END|ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?:\s+AND\s+NO\s+CHAIN)?", re.I)
 _SAVE: Final = re.compile(
     rf"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+{_NAME}", re.I
@@ -158,7 +170,7 @@ def _refused(what: str, hint: str) -> ClientError:
 
 def _set(text: str) -> DoorCommand:
     if _TRANSACTION.fullmatch(text):
-        return DoNothing("SET")  # every transaction is serializable: it counts as one tick
+        return SetTransaction(_read_only(text), re.match(r"SET\s+SESSION", text, re.I) is not None)
     match = _SET.fullmatch(text)
     if match is None:
         raise ClientError("syntax error: SET of what?", "42601", hint="write SET name TO value")
@@ -198,7 +210,16 @@ def _reset(text: str) -> DoorCommand:
 def _begin(text: str) -> DoorCommand:
     if _BEGIN.fullmatch(text) is None:
         raise ClientError("syntax error in BEGIN", "42601", hint="write BEGIN")
-    return TurnTransaction("BEGIN")
+    return TurnTransaction("BEGIN", _read_only(text))
+
+
+def _read_only(text: str) -> bool | None:
+    """Whether a transaction is to change nothing, as its modes say; refuses levels of isolation that there are not."""
+    for level in _LEVEL.findall(text):
+        if " ".join(level.upper().split()) not in ("READ COMMITTED", "READ UNCOMMITTED"):
+            raise _refused(f"the isolation level {level.upper()}", "every transaction is READ COMMITTED")
+    said = _ACCESS.findall(text)
+    return said[-1].upper() == "ONLY" if said else None
 
 
 def _end(text: str) -> DoorCommand:

@@ -21,6 +21,7 @@ from everview.serve.postgres.commands import (
     DoorCommand,
     DropStatement,
     SetParameter,
+    SetTransaction,
     ShowParameter,
     SubscribeView,
     TurnSavepoint,
@@ -299,6 +300,7 @@ class PgConnection:
         if isinstance(command, CopyOut):
             portal.tag = await copy_out(self._context, command)
         elif isinstance(command, CopyIn):
+            self._transaction.require_writable("COPY FROM")
             portal.tag = await copy_in(self._context, command)
         elif isinstance(command, SubscribeView):
             portal.source = portal.source or await subscribed(self._context, command, portal.formats)
@@ -319,8 +321,12 @@ class PgConnection:
         statement = portal.prepared.statement
         if portal.outcome is not None or statement is None:
             return
+        if not statement.reads:
+            self._transaction.require_writable(statement.word)
         outcome = await self._context.answer(statement, portal.values)
         portal.outcome = outcome
+        if not statement.reads and statement.word not in _TOGETHER:
+            self._transaction.defined(outcome.tag)
         if outcome.schema is not None and outcome.rows is not None:
             if len(portal.formats) not in (0, 1, len(outcome.schema)):
                 raise ClientError("bind message has the wrong number of result formats", "08P01")
@@ -354,8 +360,11 @@ class PgConnection:
 
     async def _command(self, command: DoorCommand) -> str:
         match command:
-            case TurnTransaction(kind):
-                return await self._transaction.turn(kind)
+            case TurnTransaction(kind, read_only):
+                return await self._transaction.turn(kind, read_only)
+            case SetTransaction(read_only, session):
+                self._transaction.set_modes(read_only, session=session)
+                return "SET"
             case TurnSavepoint(kind, name):
                 return await self._transaction.turn_savepoint(kind, name)
             case SetParameter(name, value):

@@ -134,5 +134,8 @@ class PgContext:
 
 def _inside(error: Exception) -> ClientError:
     """The message to a client about an error that is no user's mistake."""
+    if isinstance(error, RecursionError):
+        hint = "name the inner parts in a WITH clause, or in views"
+        return ClientError("the statement is nested too deeply", "42601", hint=hint)
     log.exception("a statement has failed inside", exc_info=error)
     return ClientError("internal error", "XX000", hint="the server's log says more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import math
 import re
 import struct
 import uuid
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from everview.errors import EverviewError
 from everview.frontends.sql.postgresql_arrays import NestedArray, array_elements
+from everview.frontends.sql.postgresql_bytes import bytes_of_text
 from everview.plan.typing import literal, number
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.messages import MessageBody, ProtocolViolation
@@ -24,6 +26,7 @@ Decoder = Callable[[bytes], Any]
 _DAY_ZERO: Final = dt.date(2000, 1, 1).toordinal()
 _PLAIN_ZERO: Final = dt.datetime(2000, 1, 1)
 _ZERO: Final = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+MOST_DIGITS: Final = 38  # of a DECIMAL
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 _TRUE: Final = ("t", "true", "y", "yes", "on", "1")
 _FALSE: Final = ("f", "false", "n", "no", "off", "0")
@@ -54,7 +57,7 @@ def decoded(raw: bytes, oid: int, binary: bool) -> Any:
         if binary:
             return _BINARY.get(oid, _text)(raw)
         return _TEXT.get(oid, str)(_text(raw))
-    except ProtocolViolation:
+    except (ProtocolViolation, ClientError):
         raise
     except (ValueError, struct.error, OverflowError, decimal.InvalidOperation, RecursionError, EverviewError):
         name = PG_TYPES[oid].shown if oid in PG_TYPES else PG_ARRAYS[oid].shown + "[]" if oid in PG_ARRAYS else "text"
@@ -125,23 +128,6 @@ def _whole(bits: int) -> Callable[[str], int]:
 _WHOLE: Final = {16: "smallint", 32: "integer", 64: "bigint"}
 
 
-def _bytes(text: str) -> bytes:
-    if text.startswith("\\x"):
-        return bytes.fromhex(text[2:])
-    out, at = bytearray(), 0
-    while at < len(text):
-        if text[at] != "\\":
-            out += text[at].encode()
-            at += 1
-        elif text[at + 1 : at + 2] == "\\":
-            out += b"\\"
-            at += 2
-        else:
-            out.append(int(text[at + 1 : at + 4], 8))
-            at += 4
-    return bytes(out)
-
-
 def _moment(text: str) -> dt.datetime:
     value = dt.datetime.fromisoformat(text.strip())
     return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
@@ -155,6 +141,17 @@ def _exact(text: str) -> decimal.Decimal:
     value = decimal.Decimal(text.strip())
     if not value.is_finite():
         raise ClientError(f"there is no number {text[:20]} in DECIMAL", "22003")
+    if value.adjusted() < -16_383:  # as far behind the point as PostgreSQL reads digits
+        raise ClientError("value overflows numeric format", "22003")
+    if value and value.adjusted() >= MOST_DIGITS:
+        raise ClientError(f"a number of more than {MOST_DIGITS} digits", "22003", hint="use a float8")
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ClientError(f'"{text[:40]}" is out of range for type double precision', "22003")
     return value
 
 
@@ -173,6 +170,7 @@ _SPAN: Final = re.compile(r"\s*(?:([+-]?\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?|([+-]?
 _ISO: Final = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)W)?(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?\d+(?:\.\d+)?)S)?)?"
 )
+_LONGEST_AMOUNT: Final = 40  # characters of a number in an interval
 _ISO_UNITS: Final = ("year", "mon", "week", "day", "hour", "min", "sec")
 
 
@@ -205,12 +203,16 @@ def _sum(parts: list[tuple[str, str]], what: str) -> int:
     for amount, unit in parts:
         if unit not in _UNITS:
             raise ValueError(unit)
+        if len(amount) > _LONGEST_AMOUNT:
+            raise ClientError("interval out of range", "22008")
         kind, each = _UNITS[unit]
         total += decimal.Decimal(amount) * each if kind == what else 0
     return int(total)
 
 
 def _span(parts: dict[str, int]) -> dt.timedelta | Months:
+    if abs(parts["months"]) >= 1 << 31 or abs(parts["micros"]) >= 1 << 63:
+        raise ClientError("interval out of range", "22008")
     if parts["months"] and parts["micros"]:
         raise ClientError("an interval has either months or days and time, not both", "22007")
     return Months(parts["months"]) if parts["months"] else parts["micros"] * _MICROSECOND
@@ -227,15 +229,15 @@ def _text_array(text: str, element: int) -> list[Any]:
 
 _TEXT: Final[dict[int, Callable[[str], Any]]] = {
     16: _truth,
-    17: _bytes,
+    17: bytes_of_text,
     20: _whole(64),
     21: _whole(16),
     23: _whole(32),
     24: _whole(64),
     26: _whole(64),
     114: json.loads,
-    700: float,
-    701: float,
+    700: _float,
+    701: _float,
     1082: lambda text: dt.date.fromisoformat(text.strip()),
     1083: lambda text: dt.time.fromisoformat(text.strip()),
     1114: _plain_moment,
@@ -258,6 +260,8 @@ def _numeric(raw: bytes) -> decimal.Decimal:
     if sign not in (0, 0x4000):
         raise ClientError("there is no NaN and no infinity in DECIMAL", "22003")
     digits = decimal.Decimal(int("".join(f"{group:04}" for group in groups) or "0"))
+    if digits and digits.adjusted() + 4 * (weight - count + 1) >= MOST_DIGITS:
+        raise ClientError(f"a number of more than {MOST_DIGITS} digits", "22003", hint="use a float8")
     with decimal.localcontext(prec=200):
         value = digits.scaleb(4 * (weight - count + 1)).quantize(decimal.Decimal(1).scaleb(-scale))
     return -value if sign else value

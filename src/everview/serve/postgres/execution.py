@@ -38,14 +38,14 @@ from everview.frontends.sql.bind import bind_parsed
 from everview.frontends.sql.lookups import TableLookup, lookup_of
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.parameter_types import parameter_types
-from everview.frontends.sql.parameters import NOTHING_GIVEN, ParameterValues
+from everview.frontends.sql.parameters import MARK, NOTHING_GIVEN, ParameterValues, place_of
 from everview.frontends.sql.parse import Parsed, parse_one
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.system import asks_system, with_system_functions, with_system_relations
 from everview.scalars.expressions import Literal
 from everview.serve.postgres.commands import first_word
 from everview.serve.postgres.lookups import looked_up
-from everview.serve.postgres.oids import as_system_type, oid_of, type_of_oid
+from everview.serve.postgres.oids import as_system_type, cast_oids, oid_of, type_of_oid
 from everview.serve.postgres.states import ClientError
 from everview.serve.postgres.system_catalog import SystemCatalog, SystemReadable
 from everview.types import STRING, Field, Schema
@@ -58,6 +58,7 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
+MOST_PARAMETERS: Final = 65_535  # as many as a message counts
 SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
 _CHANGING: Final = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -124,9 +125,12 @@ class SqlStatement:
     @cached_property
     def parameters(self) -> int:
         """The number of parameters: the greatest number of a ``$n``."""
-        marks = self.parsed[0].marks
-        numbers = [int(mark.name[1:]) for mark in marks if mark.name[1:].isdigit()]
-        return max(numbers, default=0)
+        names = [mark.name for mark in self.parsed[0].marks if mark.name.startswith(MARK)]
+        for name in names:
+            if not 1 <= place_of(name) <= MOST_PARAMETERS:
+                hint = f"parameters are $1 to ${MOST_PARAMETERS}"
+                raise ClientError(f"there is no parameter ${name[1:20]}", "42P02", hint=hint)
+        return max(map(place_of, names), default=0)
 
     def parameter_oids(self, catalog: Catalog, given: Sequence[int]) -> list[int]:
         """The types of the parameters: as the client gives them, or else as their places demand."""
@@ -134,8 +138,9 @@ class SqlStatement:
         if all(given[:count]) and len(given) >= count:
             return list(given)
         found = parameter_types(self.parsed[0].tree, lambda name: _schema_of(catalog, name))
+        named = cast_oids(self.piece)
         known = [*given, *(0 for _ in range(count - len(given)))]
-        return [oid or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
+        return [oid or named.get(place) or oid_of(found.get(place, STRING)) for place, oid in enumerate(known, 1)]
 
 
 def sql_statement(text: str, start: int, piece: str, dialect: str) -> SqlStatement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,6 +115,24 @@ def oid_of(type_: Type) -> int:
     if known is not None:
         return known
     return TEXT if type_.sql in ("SYMBOL", "ID", "VOID") else JSON
+
+
+_CAST: Final = re.compile(
+    r"""\$(\d{1,5})\s*::\s*(?:pg_catalog\s*\.\s*)?"?(oid|name|uuid|varchar|json)\b"?(\s*\[\s*\])?""", re.IGNORECASE
+)
+
+
+def cast_oids(text: str) -> dict[int, int]:
+    """The OIDs of parameters whose casts name types that are none of Everview's own.
+
+    >>> cast_oids("SELECT $1::oid[], $2::uuid, $3::int4")
+    {1: 1028, 2: 2950}
+    """
+    found: dict[int, int] = {}
+    for number, name, array in _CAST.findall(text):
+        type_ = PG_NAMES[name.lower()]
+        found.setdefault(int(number), type_.array if array else type_.oid)
+    return found
 
 
 def as_system_type(type_: Type) -> Type:

@@ -28,7 +28,7 @@ _FREE: Final = {
     "application_name": "", "extra_float_digits": "1", "client_min_messages": "notice",
     "search_path": '"$user", public', "statement_timeout": "0", "lock_timeout": "0", "row_security": "on",
     "idle_in_transaction_session_timeout": "0",
-    "default_transaction_isolation": "serializable", "transaction_isolation": "serializable",
+    "default_transaction_isolation": "read committed", "transaction_isolation": "read committed",
     "default_transaction_read_only": "off", "transaction_read_only": "off", "default_transaction_deferrable": "off",
     "transaction_deferrable": "off", "jit": "off", "synchronous_commit": "on", "work_mem": "4MB", "geqo": "off",
     "default_table_access_method": "heap", "default_tablespace": "", "lc_messages": "C", "lc_monetary": "C",
@@ -61,6 +61,13 @@ _CHECKS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
         "names without a schema are in public; write schema.name",
     ),
     DIALECT: (_one_of("postgresql", "spark"), "there are postgresql and spark"),
+    **{
+        f"{default}transaction_isolation": (
+            _one_of("readcommitted", "readuncommitted"),
+            "every transaction is READ COMMITTED",
+        )
+        for default in ("", "default_")
+    },
 }
 _MILLISECONDS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -92,10 +99,15 @@ class SessionSettings:
             raise ClientError(f'parameter "{name}" cannot be changed', "55P02")
         self.get(name)
         if value is not None and not self._allowed(name, value):
-            raise ClientError(f'invalid value for parameter "{name}": "{value[:60]}"', "22023", hint=_CHECKS[name][1])
+            state = "0A000" if name.endswith("transaction_isolation") else "22023"
+            raise ClientError(f'invalid value for parameter "{name}": "{value[:60]}"', state, hint=_CHECKS[name][1])
         self._values[name] = self._defaults[name] if value is None else value
         if name == "statement_timeout":
             self._check_timeout()
+
+    def is_on(self, name: str) -> bool:
+        """Whether a parameter of two values is on."""
+        return self.get(name).lower() in ("on", "true", "yes", "1", "t", "y")
 
     def reset(self) -> None:
         """Set all parameters back to their defaults."""

@@ -28,6 +28,7 @@ class PgTransaction:
         self._implicit = False  # in a transaction of several statements that nobody began
         self._failed = False
         self._savepoints: list[tuple[str, ParkedChanges | None]] = []
+        self._defined: str | None = None  # the tag of a definition that has changed inside
 
     @property
     def status(self) -> bytes:
@@ -52,11 +53,34 @@ class PgTransaction:
             await self._roll_back()
         self._implicit = False
 
-    async def turn(self, kind: str) -> str:
+    def require_writable(self, what: str) -> None:
+        """Refuse a change in a transaction, or of a session, that only reads."""
+        settings = self._context.settings
+        if settings.is_on("transaction_read_only" if self.in_block else "default_transaction_read_only"):
+            hint = "write BEGIN READ WRITE, or SET default_transaction_read_only TO off"
+            raise ClientError(f"cannot execute {what} in a read-only transaction", "25006", hint=hint)
+
+    def set_modes(self, read_only: bool | None, *, session: bool) -> None:
+        """Let the transaction, or all that begin from now on, change nothing."""
+        if not session and not self.in_block:
+            self._context.notice("SET TRANSACTION can only be used in transaction blocks", "25P01")
+        elif read_only is not None:
+            name = "default_transaction_read_only" if session else "transaction_read_only"
+            self._context.settings.set(name, "on" if read_only else "off")
+
+    def defined(self, tag: str) -> None:
+        """Take note of a definition that has changed, which a rollback does not undo."""
+        if self.in_block:
+            self._defined = tag
+
+    async def turn(self, kind: str, read_only: bool | None = None) -> str:
         """Begin or end a transaction; the tag."""
         if kind == "BEGIN":
             if self.in_block:
                 self._context.notice("there is already a transaction in progress", "25001")
+            settings = self._context.settings
+            only = settings.is_on("default_transaction_read_only") if read_only is None else read_only
+            settings.set("transaction_read_only", "on" if only else "off")
             self.in_block = self._context.session.in_transaction = True
             return "BEGIN"
         if not self.in_block:
@@ -65,7 +89,11 @@ class PgTransaction:
         failed, self.in_block, self._failed = self._failed, False, False
         self._savepoints = []
         self._kept.close_portals()
+        defined, self._defined = self._defined, None
+        self._context.settings.set("transaction_read_only", None)
         if kind == "ROLLBACK" or failed:
+            if defined is not None:
+                self._context.notice(f"{defined} is not undone: definitions count at once", "25000")
             await self._roll_back()
             return "ROLLBACK"
         await self._commit()

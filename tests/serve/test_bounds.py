@@ -1,0 +1,229 @@
+"""What one client asks does not hold up the others, however large the numbers in it; a refusal has its SQLSTATE."""
+
+from __future__ import annotations
+
+import asyncio
+import decimal
+import random
+import time
+import uuid
+from contextlib import closing
+
+import asyncpg
+import psycopg
+import pytest
+
+from serving import served_to_postgres
+from wire_messages import Wire, bind, describe, parse
+
+SQL = """
+CREATE TABLE t (k BIGINT PRIMARY KEY, v STRING, n DECIMAL(38, 10), a ARRAY<BIGINT>, y BINARY);
+INSERT INTO t VALUES (1, 'a', 1.5, array(1, 2), NULL), (2, 'b', NULL, array(3), NULL), (3, 'c', 2, NULL, NULL);
+"""
+SOON = 10.0  # seconds, of a machine that does other things, too
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served_to_postgres(sql=SQL) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    with psycopg.connect(f"postgresql://ada@127.0.0.1:{server.port}/everview", autocommit=True) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        yield connection
+
+
+def within(seconds, work):
+    began = time.monotonic()
+    found = work()
+    assert time.monotonic() - began < seconds
+    return found
+
+
+def outcome(connection, text):
+    """The rows of a query, or the SQLSTATE of its error."""
+    try:
+        return connection.execute(text).fetchall()
+    except psycopg.Error as error:
+        return error.sqlstate
+
+
+# -- sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "state"),
+    [
+        ("SELECT $1::numeric", b"1e100000000", "22003"),
+        ("SELECT $1::numeric", b"-1e100000000", "22003"),
+        ("SELECT $1::numeric", b"1e-100000000", "22003"),
+        ("SELECT $1::numeric", b"9" * 5000, "22003"),
+        ("SELECT $1::float8", b"1e400", "22003"),
+        ("SELECT $1::int4", b"99999999999", "22003"),
+        ("SELECT $1::interval", b"9" * 50000 + b" years", "22008"),
+        ("SELECT $1::interval", b"99999999999 years", "22008"),
+        ("SELECT $1::interval", b"P" + b"9" * 50000 + b"Y", "22008"),
+    ],
+)
+def test_a_value_beyond_its_type_is_refused_at_once(server, client, text, value, state):
+    with closing(Wire(server.port)) as wire:
+        assert state in wire.states(parse(text), bind(value))
+        assert within(SOON, lambda: client.execute("SELECT 1").fetchone()) == (1,)
+
+
+@pytest.mark.parametrize("text", ["SELECT $999999999999", "SELECT $65536", "SELECT $0", "SELECT $" + "9" * 6000])
+def test_a_parameter_beyond_what_a_message_counts_is_none(server, text):
+    with closing(Wire(server.port)) as wire:
+        assert "42P02" in within(SOON, lambda: wire.states(parse(text), describe()))
+
+
+def test_copied_numbers_are_bounded(client):
+    for number in ("1e100000000", "1e-100000000"):
+        with (
+            pytest.raises(psycopg.errors.NumericValueOutOfRange),
+            client.cursor().copy("COPY t (k, n) FROM STDIN") as copy,
+        ):
+            copy.write(f"9\t{number}\n")
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT round(1.5, -20000000)",
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT lpad('x', 2000000000, 'ab')",
+        "SELECT " + "+".join(["1"] * 1000),
+        "SELECT " + "||".join(["'a'"] * 1500),
+        "SELECT 1" + "::int" * 1000,
+        "SELECT " + "(" * 3000 + "1" + ")" * 3000,
+    ],
+)
+def test_a_statement_is_answered_or_refused_soon(client, server, text):
+    assert within(SOON, lambda: outcome(client, text)) not in ("XX000", None)
+
+
+def test_random_sizes_hold_up_nobody(server, client):
+    rng = random.Random(19)
+    functions = ["round", "floor", "repeat", "lpad", "rpad", "left", "right", "chr", "power", "substring", "format"]
+    with psycopg.connect(f"postgresql://bea@127.0.0.1:{server.port}/everview", autocommit=True) as other:
+        for _ in range(60):
+            number = rng.choice((-1, 1)) * rng.choice((0, 1, 39, 65_536, 2**31 - 1, 2**31, 2**63, 10**30, 10**300))
+            first = rng.choice(("1.5", "'x'", "v", "k", "n"))
+            text = f"SELECT {rng.choice(functions)}({first}, {number}) FROM t"
+            assert within(SOON, lambda text=text: outcome(other, text)) not in ("XX000", None), text
+            assert within(SOON, lambda: client.execute("SELECT 1").fetchone()) == (1,)
+
+
+def test_random_parameters_hold_up_nobody(server, client):
+    rng = random.Random(19)
+    for _ in range(120):
+        name = rng.choice(
+            ("numeric", "int2", "int4", "int8", "float8", "interval", "jsonb", "numeric[]", "date", "uuid")
+        )
+        value = rng.choice((b"1e%d", b"0e%d", b"-1e-%d", b"%d", b"%d days", b"P%dY", b"{1e%d}", b"%d-01-01"))
+        value = value % rng.choice((1, 400, 65_536, 10**8, 10**18, 10**400))
+        with closing(Wire(server.port)) as wire:
+            assert "XX000" not in within(
+                SOON, lambda w=wire, v=value, n=name: w.states(parse(f"SELECT $1::{n}"), bind(v))
+            )
+    assert within(SOON, lambda: client.execute("SELECT 1").fetchone()) == (1,)
+
+
+# -- drivers
+
+
+async def use_asyncpg(url):
+    connection = await asyncpg.connect(url)
+    try:
+        assert [r["k"] for r in await connection.fetch("SELECT k FROM t WHERE k = ANY($1) ORDER BY k", [1, 3])] == [
+            1,
+            3,
+        ]
+        assert await connection.fetchval("SELECT $1::int[]", [4, None]) == [4, None]
+        assert [r["a"] for r in await connection.fetch("SELECT a FROM t ORDER BY k")] == [[1, 2], [3], None]
+        page = "SELECT k FROM t ORDER BY k LIMIT $1 OFFSET $2"
+        assert [r["k"] for r in await connection.fetch(page, 1, 1)] == [2]
+        assert [r["k"] for r in await connection.fetch(page, None, 0)] == [1, 2, 3]
+        assert [r["k"] for r in await connection.fetch("SELECT k FROM t ORDER BY k LIMIT $1::int", 2)] == [1, 2]
+        one = uuid.UUID(int=5)
+        assert await connection.fetchval("SELECT $1::uuid", one) == str(one)
+        statement = await connection.prepare("SELECT $1::oid[], $2::oid, $3::name, $4::uuid, $5::varchar, $6::json")
+        assert [p.name for p in statement.get_parameters()] == ["oid[]", "oid", "name", "uuid", "varchar", "json"]
+    finally:
+        await connection.close()
+
+
+def test_asyncpg_has_arrays_limits_and_uuids(server):
+    began = time.monotonic()
+    asyncio.run(use_asyncpg(f"postgresql://ada@127.0.0.1:{server.port}/everview"))
+    assert time.monotonic() - began < 6 * SOON
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"\xff\0a", b"", "a\\b'c\n\x01é", decimal.Decimal("1.50"), True, None, [1, 2], 2**62],
+)
+def test_values_in_the_text_itself_come_back(server, value):
+    url = f"postgresql://ada@127.0.0.1:{server.port}/everview"
+    with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
+        assert connection.execute("SELECT %s", (value,)).fetchone() == (value,)
+        if isinstance(value, bytes):
+            connection.execute("INSERT INTO t (k, y) VALUES (%s, %s)", (77, value))
+            assert connection.execute("SELECT y FROM t WHERE k = 77").fetchone() == (value,)
+            connection.execute("UPDATE t SET y = %s WHERE k = 77", (b"\xfe" + value,))
+            assert connection.execute("SELECT y FROM t WHERE k = 77").fetchone() == (b"\xfe" + value,)
+            connection.execute("DELETE FROM t WHERE k = 77")
+
+
+# -- transactions
+
+
+@pytest.mark.parametrize("level", ["SERIALIZABLE", "REPEATABLE READ"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BEGIN ISOLATION LEVEL {}",
+        "START TRANSACTION ISOLATION LEVEL {}, READ WRITE",
+        "SET TRANSACTION ISOLATION LEVEL {}",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {}",
+        "SET default_transaction_isolation = '{}'",
+    ],
+)
+def test_levels_of_isolation_that_there_are_not_are_refused(client, text, level):
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="READ COMMITTED"):
+        client.execute(text.format(level))
+
+
+def test_every_transaction_is_read_committed(client):
+    for text in ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "BEGIN ISOLATION LEVEL READ UNCOMMITTED"):
+        client.execute(text)
+        assert client.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchone() == ("read committed",)
+        client.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("begin", ["BEGIN READ ONLY", "BEGIN; SET TRANSACTION READ ONLY"])
+@pytest.mark.parametrize("change", ["INSERT INTO t (k) VALUES (9)", "CREATE TABLE x (a INT)", "COPY t (k) FROM STDIN"])
+def test_a_transaction_that_only_reads_refuses_changes(client, begin, change):
+    client.execute(begin)
+    assert client.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    assert outcome(client, change) == "25006"
+    client.execute("ROLLBACK")
+    client.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+    assert outcome(client, change) == "25006"
+    client.execute("BEGIN READ WRITE; INSERT INTO t (k) VALUES (9); ROLLBACK")
+
+
+def test_a_definition_that_a_rollback_does_not_undo_is_told(client):
+    told = []
+    client.add_notice_handler(lambda notice: told.append(notice.message_primary))
+    client.execute("BEGIN")
+    client.execute("CREATE TABLE kept (a INT)")
+    client.execute("ROLLBACK")
+    assert told == ["CREATE TABLE is not undone: definitions count at once"]
+    client.execute("DROP TABLE kept")
+    client.execute("BEGIN; ROLLBACK")
+    assert len(told) == 1

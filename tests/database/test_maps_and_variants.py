@@ -223,3 +223,26 @@ def test_a_path_that_ends_too_early(path: str) -> None:
 def test_a_variant_of_no_bytes_is_refused(value: Any) -> None:
     with pytest.raises(WrongType, match=r"write Variant\.of"):
         Variant(value)
+
+
+CORRUPT = {
+    '{"a": 1, "b": "x"}': (1, "x", None),
+    '{"a": "no", "b": "x"}': (None, "x", '{"a": "no", "b": "x"}'),
+    '{"a": ': (None, None, '{"a": '),
+    "[1]": (None, None, "[1]"),
+    "{}": (None, None, None),
+}
+
+
+@pytest.mark.parametrize("option", ["", ", map('columnNameOfCorruptRecord', 'c')"])
+def test_a_text_that_is_not_of_its_schema_stands_in_a_field(option: str) -> None:
+    column = "c" if option else "_corrupt_record"
+    with ev.connect() as db:
+        db.sql("CREATE TABLE t (s STRING)")
+        db.sql(
+            f"CREATE MATERIALIZED VIEW v AS SELECT s, from_json(s, 'a INT, {column} STRING, b STRING'{option}) r FROM t"
+        )
+        db.apply({"t": [((text,), 1) for text in (*CORRUPT, "")]})
+        found = {text: read and (read["a"], read["b"], read[column]) for text, read in db.view("v").rows()}
+        db.verify()
+    assert found == {**CORRUPT, "": None}

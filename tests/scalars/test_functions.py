@@ -341,6 +341,10 @@ TRIED: dict[str, Tried] = {
         )
         for schema in ("x INT, y STRING, z ARRAY<DOUBLE>, w DECIMAL(5,2)", "array<int>", "a BOOLEAN, b ARRAY<STRING>")
     ]
+    + [
+        (text, "x INT, _corrupt_record STRING, y STRING")
+        for text in (*JSONS, '{"x": 1, "y": 2}', '{"x": "no"}', " ", "")
+    ]
     + [(text, of) for text in JSONS for of in ("map<string, string>", "map<string, int>", "a map<string, string>")]
     + [(T, "variant")],
     "schema_of_json": [('{"a": [1, 2.5]}',)],

@@ -234,6 +234,9 @@ def _plainly_written(value: Any, type_: Type) -> str:
 def _from_json(type_: Type, types: list[Type], values: list[Any]) -> Any:
     text = values[0].strip(" \t\r\n")
     options = json.loads(values[2]) if len(values) > 2 else {}
+    column = options.get("columnNameOfCorruptRecord")
+    if column is not None and isinstance(type_, Struct):
+        return _kept_where_corrupt(type_, column, values[0], options)
     value, good = _read(text, options)
     fits, result = _fits(value, type_) if good else (False, None)
     if options.get("mode") == "FAILFAST" and text and not (good and fits and _all_fit(value, type_)):
@@ -241,6 +244,18 @@ def _from_json(type_: Type, types: list[Type], values: list[Any]) -> Any:
     if isinstance(type_, Struct) and text and (not fits or result is None):
         return {field.name: None for field in type_.fields}
     return result if fits else None
+
+
+def _kept_where_corrupt(type_: Struct, column: str, text: str, options: Mapping[str, str]) -> Any:
+    """A struct of which one field is the text, if that is not of the schema of the others."""
+    others = Struct(field for field in type_.fields if field.name != column)
+    value, good = _read(text.strip(" \t\r\n"), options)
+    corrupt = not (good and _fits(value, others)[0] and _all_fit(value, others))
+    plain = json.dumps({name: said for name, said in options.items() if name != "columnNameOfCorruptRecord"})
+    read = _from_json(others, [], [text, "", plain])
+    if read is None:
+        return None
+    return {field.name: read.get(field.name, text if corrupt else None) for field in type_.fields}
 
 
 def _all_fit(value: Any, type_: Type) -> bool:

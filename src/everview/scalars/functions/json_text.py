@@ -308,9 +308,24 @@ _ENDLESS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 
 def _from_json(out: Kind, a: Value, schema: Value, options: Value | None = None) -> Any:
     given = SINGLE_QUOTES if options is None else {**SINGLE_QUOTES, **json.loads(options.as_py())}
+    if "columnNameOfCorruptRecord" in given:
+        return each(out, lambda text: _with_corrupt(text, out, given), a)
     if given.get("mode") == "FAILFAST":
         return each(out, lambda text: _strictly_typed(text, out, given), a)
     return each(out, lambda text: _typed(text, out, given), a)
+
+
+def _with_corrupt(text: str, kind: Kind, options: Mapping[str, str]) -> Any:
+    """The value of a text, which itself stands in one field where it, or a field of it, is not of the schema."""
+    column = options["columnNameOfCorruptRecord"]
+    read = pa.struct([field for field in kind if field.name != column])
+    try:
+        value = _strictly_typed(text, read, options)
+        return None if value is None else {**value, column: None}
+    except Failed:
+        if options.get("mode") == "FAILFAST":
+            raise
+        return {**_typed(text, read, options), column: text}
 
 
 def _typed(text: str, kind: Kind, options: Mapping[str, str]) -> Any:

@@ -50,9 +50,11 @@ else:
 
 _SYNTAX: Final = ("allowComments", "allowUnquotedFieldNames", "allowSingleQuotes", "allowNumericLeadingZeros")
 _FORMATS: Final = ("timestampFormat", "dateFormat")
+CORRUPT: Final = "columnNameOfCorruptRecord"
+_CORRUPT_RECORD: Final = "_corrupt_record"  # the name of that field where none is given
 _CELLS: Final = ("sep", "delimiter", "quote", "nullValue")
 _OPTIONS: Final[dict[str, tuple[str, ...]]] = {
-    "from_json": ("mode", *_FORMATS, *_SYNTAX),
+    "from_json": ("mode", CORRUPT, *_FORMATS, *_SYNTAX),
     "to_json": (*_FORMATS, "ignoreNullFields"),
     "from_csv": ("mode", *_FORMATS, *_CELLS),
     "to_csv": (*_FORMATS, *_CELLS, "quoteAll"),
@@ -243,6 +245,7 @@ def _from_json(name: str, arguments: Arguments) -> Typed | Expression:
     """A struct by ``'a INT, b DOUBLE'``, or the type that is written."""
     text, plain = implicit(arguments[0], STRING, name), _written_schema(name, arguments[1])
     options, type_ = _options(name, arguments[2:]), _schema(plain)
+    options = _with_corrupt(options, type_, name)
     if type_ == VARIANT:
         return Call("try_parse_json", (text,), VARIANT, True)
     kept = _as_text(type_, (TIMESTAMP, DATE))
@@ -253,6 +256,20 @@ def _from_json(name: str, arguments: Arguments) -> Typed | Expression:
         return Typed((text, Literal(plain, STRING), *options.argument), type_, True)
     read = Call(name, (text, Literal(kept.sql, STRING), *options.argument), kept, True)
     return _each_field(read, type_, _moment(options))
+
+
+def _with_corrupt(options: TextOptions, type_: Type, name: str) -> TextOptions:
+    """The options with the name of the field that takes texts which are not of the schema, if the schema has it."""
+    column = options.as_given.get(CORRUPT, _CORRUPT_RECORD)
+    told = tuple(pair for pair in options.told if pair[0] != CORRUPT)
+    field = next((f for f in type_.fields if f.name == column), None) if isinstance(type_, Struct) else None
+    if field is None:
+        return replace(options, told=told)
+    if field.type != STRING:
+        raise mismatch(name, (field.type,), f"{column} takes texts: declare it as STRING")
+    if _as_text(type_, (TIMESTAMP, DATE)) != type_:
+        raise mismatch(name, (type_,), f"beside {column} read dates and timestamps as STRING, and cast them")
+    return replace(options, told=tuple(sorted((*told, (CORRUPT, column)))))
 
 
 def _unreadable(type_: Type) -> Type | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from everview.serve.postgres.commands import DoorCommand, TurnSavepoint, TurnTransaction
@@ -25,6 +25,7 @@ class PreparedText:
     command: DoorCommand | None = None
     statement: SqlStatement | None = None
     oids: tuple[int, ...] = ()
+    query: SqlStatement | None = None  # of a cursor
 
     @property
     def empty(self) -> bool:
@@ -50,6 +51,15 @@ class Portal:
     source: RowSource | None = None
     sent: int = 0
     tag: str | None = None  # once it has come to its end
+
+    def fetch(self, count: int | None, word: str) -> RunOutcome:
+        """The next rows of one that has run, as an answer of their own; they are behind then."""
+        whole = self.outcome
+        if whole is None or whole.rows is None:
+            raise ClientError("the cursor has no rows to fetch", "55000")
+        rows = whole.rows.slice(self.sent, count)
+        self.sent += rows.num_rows
+        return replace(whole, tag=f"{word} {rows.num_rows}", rows=rows)
 
     def close(self) -> None:
         """Follow nothing any more."""

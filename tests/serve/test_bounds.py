@@ -13,6 +13,7 @@ import asyncpg
 import psycopg
 import pytest
 
+from everview.serve.ingests import KEYS
 from serving import Client, served, served_to_postgres
 from wire_messages import Wire, bind, describe, parse
 
@@ -353,3 +354,29 @@ def test_cursors_are_moved_closed_and_end_with_their_transaction(client):
     client.execute("ROLLBACK; BEGIN; DECLARE c CURSOR FOR SELECT 1; COMMIT")
     for text, state in (("FETCH c", "34000"), ("CLOSE c", "34000"), ("FETCH BACKWARD 1 FROM c", "0A000")):
         assert outcome(client, text) == state
+
+
+def test_a_prepared_statement_with_other_columns_is_refused(server, client):
+    async def work():
+        connection = await asyncpg.connect(f"postgresql://ada@127.0.0.1:{server.port}/everview")
+        try:
+            client.execute("CREATE TABLE changing (k INT)")
+            client.execute("INSERT INTO changing VALUES (1)")
+            statement = await connection.prepare("SELECT * FROM changing")
+            assert [tuple(row) for row in await statement.fetch()] == [(1,)]
+            client.execute("ALTER TABLE changing ADD COLUMN z INT")
+            with pytest.raises(asyncpg.FeatureNotSupportedError, match="must not change result type"):
+                await statement.fetch()
+            assert [tuple(row) for row in await connection.fetch("SELECT * FROM changing")] == [(1, None)]
+        finally:
+            await connection.close()
+
+    asyncio.run(work())
+    client.execute("DROP TABLE changing")
+
+
+def test_the_servers_own_table_is_not_shown(client, server):
+    keyed = "SELECT relname FROM pg_catalog.pg_class WHERE relname LIKE 'everview%'"
+    server.owner.submit(lambda db: db.sql(f"CREATE TABLE {KEYS} (k STRING)")).result()
+    assert client.execute(keyed).fetchall() == []
+    server.owner.submit(lambda db: db.sql(f"DROP TABLE {KEYS}")).result()

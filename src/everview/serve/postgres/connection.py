@@ -37,7 +37,15 @@ from everview.serve.postgres.copies import copy_in, copy_out, subscribed
 from everview.serve.postgres.decode import parameter
 from everview.serve.postgres.execution import SqlStatement, describe, sql_statement
 from everview.serve.postgres.portals import KeptByName, Portal, PreparedText
-from everview.serve.postgres.results import PIECE, AnsweredRows, SubscribedRows, described, formats_of, with_epoch
+from everview.serve.postgres.results import (
+    PIECE,
+    AnsweredRows,
+    SubscribedRows,
+    described,
+    formats_of,
+    named_oids,
+    with_epoch,
+)
 from everview.serve.postgres.settings import REPORTED, shown_name
 from everview.serve.postgres.states import ClientError, report_fields
 from everview.serve.postgres.transactions import PgTransaction
@@ -231,6 +239,8 @@ class PgConnection:
             self._context.text = prepared.text
             self._wire.put(m.parameter_description(prepared.oids))
             columns, formats = await self._columns(Portal(prepared)), ()
+            if columns is not None and prepared.statement is not None:
+                prepared.tell(named_oids(*columns))
         elif kind == b"P":
             portal = self._kept.portal(name)
             self._context.text = portal.prepared.text
@@ -370,6 +380,7 @@ class PgConnection:
         if not statement.reads and statement.word not in _TOGETHER:
             self._transaction.defined(outcome.tag)
         if outcome.schema is not None and outcome.rows is not None:
+            portal.prepared.require_as_told(named_oids(outcome.schema, outcome.names))
             if len(portal.formats) not in (0, 1, len(outcome.schema)):
                 raise ClientError("bind message has the wrong number of result formats", "08P01")
             portal.source = AnsweredRows(outcome.schema, outcome.rows, portal.formats)

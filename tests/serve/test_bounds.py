@@ -13,7 +13,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from serving import served_to_postgres
+from everview.serve.ingests import KEYS
+from serving import Client, served, served_to_postgres
 from wire_messages import Wire, bind, describe, parse
 
 SQL = """
@@ -227,3 +228,155 @@ def test_a_definition_that_a_rollback_does_not_undo_is_told(client):
     client.execute("DROP TABLE kept")
     client.execute("BEGIN; ROLLBACK")
     assert len(told) == 1
+
+
+# -- HTTP
+
+
+@pytest.fixture(scope="module")
+def http():
+    with served() as server:
+        client = Client(server.port)
+        client.sql("CREATE TABLE kinds (id INT, y BINARY, b BOOLEAN, f DOUBLE, a ARRAY<INT>)")
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"sql": "SELECT 1", "timeout": -5}, "timeout"),
+        ({"sql": "SELECT 1", "timeout": float("nan")}, "timeout"),
+        ({"sql": "SELECT 1", "seconds": -5}, "seconds"),
+        ({"sql": "INSERT INTO kinds (id) VALUES (1)", "limit": -1}, "limit"),
+        ({"sql": "BEGIN"}, "COMMIT"),
+        ({"sql": "BEGIN; INSERT INTO kinds (id) VALUES (1)"}, "COMMIT"),
+    ],
+)
+def test_a_query_that_means_nothing_is_refused(http, asked, said):
+    status, answer = http("POST", "/v1/query", asked)
+    assert (status, said in str(answer)) == (400, True), answer
+    assert http.sql("SELECT count(*) FROM kinds") == [[0]]
+    assert http.sql("BEGIN; INSERT INTO kinds (id) VALUES (1); ROLLBACK") is None
+
+
+@pytest.mark.parametrize("given", ["id=x", "id.gt=1e9999", "b=perhaps", "f.lt=many", "a=%5B1%5D", "y=not-base64"])
+def test_a_filter_that_no_value_can_meet_is_refused_without_rows_too(http, given):
+    assert http("GET", f"/v1/views/kinds?{given}")[0] == 400
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json", "text/csv"])
+def test_bytes_go_in_as_they_come_out(http, kind):
+    body = "id,y\n7,+/8A\n" if kind == "text/csv" else '{"id": 7, "y": "+/8A"}'
+    assert http("POST", "/v1/ingest/kinds", body, Content_Type=kind)[0] == 200
+    for given in ("y=%2B/8A", "y=+/8A", "id=7"):
+        assert http("GET", f"/v1/views/kinds?select=y&{given}")[1]["rows"] == [["+/8A"]]
+    assert http.sql("SELECT hex(y) FROM kinds") == [["FBFF00"]]
+    assert http.sql("DELETE FROM kinds") == 1
+    assert http("POST", "/v1/ingest/kinds", '{"id": 7, "y": "no base64"}')[0] == 400
+
+
+def test_random_requests_get_an_answer(http):
+    rng = random.Random(19)
+    for _ in range(60):
+        column = rng.choice(("id", "y", "b", "f", "a", "nope"))
+        by = rng.choice(("", ".gt", ".like", ".is", ".zz"))
+        value = rng.choice(("1", "-1", "9" * 400, "1e100000000", "%00", "NaN", "null", "'", "%FF", "[" * 500))
+        page = rng.choice(("", "&limit=99999999999", "&offset=-1", "&order=id.up", "&select=,,", "&format=xml"))
+        path = f"/v1/views/kinds?{column}{by}={value}{page}"
+        status, _, _ = within(SOON, lambda path=path: http.raw("GET", path))
+        assert status in (200, 400, 404, 429)
+    for value in ("1e100000000", "9" * 5000, "[" * 5000, "-1e-100000000", '"' + "9" * 5000 + '"'):
+        for column in ("id", "y", "f", "a"):
+            body = f'{{"{column}": {value}}}'
+            assert within(SOON, lambda body=body: http.raw("POST", "/v1/ingest/kinds", body))[0] in (200, 400), body
+    assert http("GET", "/healthz")[0] == 200
+
+
+# -- COPY and definitions
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "state"),
+    [
+        ("FORMAT csv, HEADER match", "k,nope\n8,a\n", "22P04"),
+        ("FORMAT csv, HEADER match", "k,v\n8,a\n", None),
+        ("FORMAT csv, ENCODING 'LATIN1'", "8,a\n", "0A000"),
+        ("FORMAT csv, ENCODING 'UTF-8'", "8,a\n", None),
+    ],
+)
+def test_options_of_copy_are_kept_or_refused(client, options, data, state):
+    def copied():
+        with client.cursor().copy(f"COPY t (k, v) FROM STDIN WITH ({options})") as copy:
+            copy.write(data)
+
+    if state is None:
+        copied()
+        assert client.execute("DELETE FROM t WHERE k = 8").rowcount == 1
+    else:
+        with pytest.raises(psycopg.Error) as caught:
+            copied()
+        assert caught.value.sqlstate == state
+
+
+def test_a_schema_with_content_has_dependents(client):
+    client.execute("CREATE SCHEMA s")
+    client.execute("CREATE TABLE s.x (a INT)")
+    assert outcome(client, "DROP SCHEMA s") == "2BP01"
+    client.execute("DROP SCHEMA s CASCADE")
+
+
+# -- cursors
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_cursor_gives_its_rows_piece_by_piece(server, binary):
+    with psycopg.connect(f"postgresql://ada@127.0.0.1:{server.port}/everview") as connection:
+        with connection.cursor(name="some rows", binary=binary) as cursor:
+            cursor.execute("SELECT k, v FROM t WHERE k <= %s ORDER BY k", (3,))
+            assert (cursor.fetchone(), cursor.fetchmany(1)) == ((1, "a"), [(2, "b")])
+            assert cursor.fetchall() == [(3, "c")]
+            assert cursor.fetchone() is None
+        with connection.cursor(name="all of them") as cursor:
+            cursor.itersize = 2
+            assert [row[0] for row in cursor.execute("SELECT k FROM t ORDER BY k")] == [1, 2, 3]
+
+
+def test_cursors_are_moved_closed_and_end_with_their_transaction(client):
+    assert outcome(client, "DECLARE c CURSOR FOR SELECT 1") == "25P01"
+    client.execute("BEGIN")
+    client.execute("DECLARE c NO SCROLL CURSOR WITHOUT HOLD FOR SELECT k FROM t ORDER BY k")
+    assert client.execute("MOVE 1 IN c").statusmessage == "MOVE 1"
+    assert client.execute("FETCH NEXT FROM c").fetchall() == [(2,)]
+    client.execute("INSERT INTO t (k) VALUES (0)")
+    assert client.execute("FETCH ALL c").fetchall() == [(3,)]
+    assert client.execute("CLOSE c").statusmessage == "CLOSE CURSOR"
+    assert outcome(client, "FETCH c") == "34000"
+    client.execute("ROLLBACK; BEGIN; DECLARE c CURSOR FOR SELECT 1; COMMIT")
+    for text, state in (("FETCH c", "34000"), ("CLOSE c", "34000"), ("FETCH BACKWARD 1 FROM c", "0A000")):
+        assert outcome(client, text) == state
+
+
+def test_a_prepared_statement_with_other_columns_is_refused(server, client):
+    async def work():
+        connection = await asyncpg.connect(f"postgresql://ada@127.0.0.1:{server.port}/everview")
+        try:
+            client.execute("CREATE TABLE changing (k INT)")
+            client.execute("INSERT INTO changing VALUES (1)")
+            statement = await connection.prepare("SELECT * FROM changing")
+            assert [tuple(row) for row in await statement.fetch()] == [(1,)]
+            client.execute("ALTER TABLE changing ADD COLUMN z INT")
+            with pytest.raises(asyncpg.FeatureNotSupportedError, match="must not change result type"):
+                await statement.fetch()
+            assert [tuple(row) for row in await connection.fetch("SELECT * FROM changing")] == [(1, None)]
+        finally:
+            await connection.close()
+
+    asyncio.run(work())
+    client.execute("DROP TABLE changing")
+
+
+def test_the_servers_own_table_is_not_shown(client, server):
+    keyed = "SELECT relname FROM pg_catalog.pg_class WHERE relname LIKE 'everview%'"
+    server.owner.submit(lambda db: db.sql(f"CREATE TABLE {KEYS} (k STRING)")).result()
+    assert client.execute(keyed).fetchall() == []
+    server.owner.submit(lambda db: db.sql(f"DROP TABLE {KEYS}")).result()

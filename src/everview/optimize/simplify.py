@@ -81,17 +81,18 @@ def _shorter(e: Expression) -> Expression:
 
 def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
     """AND or OR without operands that change nothing, cut off at one that decides the result."""
-    parts: list[Expression] = []
+    kept: dict[Expression, None] = {}  # in their order, each once
     for part in e.arguments:
-        if part == keeps or part in parts:
+        if part == keeps or part in kept:
             continue
-        parts.append(part)
+        kept[part] = None
         if part == ends:
             # What stands before and may fail still does; else the end is known.
-            return ends if not any(map(fallible, parts)) else replace(e, arguments=tuple(parts))
+            return ends if not any(map(fallible, kept)) else replace(e, arguments=tuple(kept))
+    parts = tuple(kept)
     if not parts:
         return keeps
-    return parts[0] if len(parts) == 1 else replace(e, arguments=tuple(parts))
+    return parts[0] if len(parts) == 1 else replace(e, arguments=parts)
 
 
 def _factored(e: Expression) -> Expression:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from functools import partial
@@ -43,8 +44,10 @@ from everview.serve.http.relations import RowsOfPage, is_searched, page_of, rows
 from everview.serve.ingests import KEYS, IngestOutcome, deliver
 from everview.serve.roles import Role
 from everview.serve.sessions import ClientSession
+from everview.types import unknown_name
 
 Handler = Callable[[HttpDoor, Request], Awaitable[Any]]
+ASKED: Final = ("sql", "params", "timeout", "limit", "dialect")  # the keys of a query
 METHODS: Final = "GET, POST, OPTIONS"
 
 
@@ -140,8 +143,13 @@ async def query(door: HttpDoor, request: Request) -> Response:
     text, seconds = asked.get("sql"), asked.get("timeout")
     if not isinstance(text, str) or not text.strip():
         raise EverviewError("there is no statement", hint='send {"sql": "SELECT 1"}')
-    if seconds is not None and (not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds <= 0):
+    if seconds is not None and (
+        not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds < math.inf
+    ):
         raise EverviewError(f"the timeout is {seconds!r}", hint="give a positive number of seconds")
+    limit = asked.get("limit")
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise EverviewError(f"the limit is {limit!r}", hint="give how many rows to send at most")
     out = format_out(request.headers.get("accept", ""), request.query_params.get("format"))
     session = ClientSession(door.owner, role, dialect=str(asked.get("dialect", "spark")))
     try:
@@ -149,14 +157,15 @@ async def query(door: HttpDoor, request: Request) -> Response:
         result = session.answered_now(text, params)
         if result is None:
             result = await result_of(request, session.run(text, params, seconds=seconds))
+        if session.in_transaction:
+            hint = "send BEGIN, the statements and COMMIT in one text"
+            raise EverviewError("a transaction ends with its request, and this one has no COMMIT", hint=hint)
     finally:
         session.close()
     epoch = door.owner.snapshot.epoch
     if not isinstance(result, Answer):
         return said({"result": result, "epoch": epoch})
-    rows, limit = result.to_arrow(), asked.get("limit")
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
-        raise EverviewError(f"the limit is {limit!r}", hint="give how many rows to send at most")
+    rows = result.to_arrow()
     page = RowsOfPage(result.schema, rows if limit is None else rows.slice(0, limit), more=False)
     return await _shown(door, request, page, out, {"epoch": epoch, "total": rows.num_rows})
 
@@ -166,7 +175,11 @@ def _asked(request: Request, body: bytes) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     form = '{"sql": "SELECT 1"}'
     if kind not in ("application/sql", "text/plain"):
-        return _object(body, form)
+        asked = _object(body, form)
+        for name in asked:
+            if name not in ASKED:
+                raise unknown_name("key", name, ASKED)
+        return asked
     try:
         return {"sql": body.decode()}
     except ValueError:

@@ -25,10 +25,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from everview.codes.ingest import ingest
-from everview.errors import BadRows
+from everview.errors import BadRows, shown
 from everview.sources.csv_form import CsvForm
 from everview.sources.records import as_rows, objects
-from everview.types import Schema, unknown_name
+from everview.types import BINARY, Schema, unknown_name
 
 JSON: Final = "application/json"
 ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -162,9 +162,21 @@ def rows_in(schema: Schema, body: bytes, kind: str) -> pa.Table:
     if isinstance(read, pa.Table):
         _check_columns(schema, read.column_names)
         return ingest(schema.select(read.column_names), read)[0]
+    for name in (f.name for f in schema if f.type == BINARY):
+        for row in read:
+            if isinstance(given := row.get(name), str):
+                row[name] = bytes_of_json(given)
     given = list(dict.fromkeys(name for row in read for name in row))
     chosen = schema.select([name for name in schema.names if name in given])
     return ingest(chosen, read)[0]
+
+
+def bytes_of_json(text: str) -> bytes:
+    """Bytes as `json_value` writes them, in base64."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise BadRows(f"{shown(text, 60)} is no BINARY", hint="bytes are written in base64") from None
 
 
 def _check_columns(schema: Schema, names: list[str]) -> None:
@@ -210,7 +222,12 @@ def _csv(schema: Schema, body: bytes) -> pa.Table:
     parse = pacsv.ParseOptions(newlines_in_values=True)
     table = pacsv.read_csv(io.BytesIO(body), convert_options=convert, parse_options=parse)
     _check_columns(schema, table.column_names)
-    return CsvForm().typed(schema, table)
+    typed = CsvForm().typed(schema, table)
+    for place, name in enumerate(typed.column_names):
+        if schema[name].type == BINARY:
+            read = [None if text is None else bytes_of_json(text) for text in table.column(name).to_pylist()]
+            typed = typed.set_column(place, name, pa.array(read, pa.binary()))
+    return typed
 
 
 _READERS: Final[dict[str, Callable[[Schema, bytes], Any]]] = {LINES: _lines, JSON: _json, ARROW: _arrow, CSV: _csv}

@@ -20,10 +20,15 @@ import pyarrow as pa
 from everview.codes import decode
 from everview.database.lookup import is_indexed, rows_with
 from everview.database.snapshots import core_of
-from everview.errors import EverviewError, LimitReached, UnknownName
+from everview.errors import CastFailure, EverviewError, LimitReached, UnknownName, shown
+from everview.plan.typing import cast, castable, literal
+from everview.scalars.evaluate import fold
+from everview.scalars.expressions import Literal
 from everview.serve.http.answering import NotFound
+from everview.serve.http.formats import bytes_of_json
 from everview.types import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -36,6 +41,7 @@ from everview.types import (
     TINYINT,
     Decimal,
     Schema,
+    Type,
     unknown_name,
 )
 from everview.types.names import quoted
@@ -232,11 +238,21 @@ def _condition(schema: Schema, condition: RowCondition, params: dict[str, Any]) 
         return f"{column} {NULLS[condition.by]}"
     parts: list[str] = []
     for value in condition.values:
-        params[f"p{len(params)}"] = value
+        plain = type_ == STRING or condition.by == "like"
+        params[f"p{len(params)}"] = value if plain else _read(value, type_)
         given = f":p{len(params) - 1}"
-        cast = given if type_ == STRING or condition.by == "like" else f"CAST({given} AS {type_.sql})"
-        parts.append(f"{column} {COMPARISONS[condition.by]} {cast}")
+        compared = given if plain or type_ == BINARY else f"CAST({given} AS {type_.sql})"
+        parts.append(f"{column} {COMPARISONS[condition.by]} {compared}")
     return f"({(' AND ' if condition.by == 'ne' else ' OR ').join(parts)})"
+
+
+def _read(value: str, type_: Type) -> Any:
+    """A value for a column, which is a text to be cast, or bytes; raises if it is none, whatever rows there are."""
+    if type_ == BINARY:
+        return bytes_of_json(value.replace(" ", "+"))  # a plus in a query is a blank
+    if not castable(STRING, type_) or not isinstance(fold(cast(literal(value), type_)), Literal):
+        raise CastFailure(f"{shown(value, 60)} is no {type_.sql}", hint="give a value of the column's type")
+    return value
 
 
 def _compared(schema: Schema, name: str) -> tuple[str, str]:

@@ -105,6 +105,30 @@ class DropStatement(DoorCommand):
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareCursor(DoorCommand):
+    """``DECLARE name CURSOR FOR query``."""
+
+    name: str
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCursor(DoorCommand):
+    """``FETCH 10 FROM name``, or ``MOVE``, which only passes over the rows; without a count it is all of them."""
+
+    name: str
+    count: int | None = None
+    moving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor(DoorCommand):
+    """``CLOSE name``; without a name it is all of them."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class DoNothing(DoorCommand):
     """A statement without anything to do, such as ``REFRESH MATERIALIZED VIEW``; the answer is its tag."""
 
@@ -133,6 +157,13 @@ _LEVEL: Final = re.compile(rf"ISOLATION\s+LEVEL\s+({_LEVELS})", re.I)
 _END: Final = re.compile(r"(COMMIT|END|ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?:\s+AND\s+NO\s+CHAIN)?", re.I)
 _SAVE: Final = re.compile(
     rf"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+{_NAME}", re.I
+)
+_DECLARE: Final = re.compile(
+    rf"DECLARE\s+{_NAME}(?:\s+(?:ASENSITIVE|INSENSITIVE|NO\s+SCROLL))*\s+CURSOR(?:\s+WITHOUT\s+HOLD)?\s+FOR\s+(.*)",
+    re.I | re.S,
+)
+_FETCH: Final = re.compile(
+    rf"(FETCH|MOVE)(?:\s+NEXT)?(?:\s+FORWARD)?(?:\s+(\d{{1,9}}|ALL))?(?:\s+(?:FROM|IN))?\s+{_NAME}", re.I
 )
 _SUBSCRIBE: Final = re.compile(rf"SUBSCRIBE\s+(?:TO\s+)?{_NAME}(?:\s+SINCE\s+(\d{{1,18}}))?", re.I)
 _COPY_QUERY: Final = re.compile(r"COPY\s*\((.*)\)\s*TO\s+STDOUT\b(.*)", re.I | re.S)
@@ -307,6 +338,26 @@ def _deallocate(text: str) -> DoorCommand:
     return CloseAll("DEALLOCATE ALL", statements=True) if name.upper() == "ALL" else DropStatement(unquoted(name))
 
 
+def _declare(text: str) -> DoorCommand:
+    match = _DECLARE.fullmatch(text)
+    if match is None:
+        raise _refused("this kind of cursor", "write DECLARE name CURSOR FOR SELECT …, and read it forwards")
+    return DeclareCursor(unquoted(match[1]), match[2])
+
+
+def _fetch(text: str) -> DoorCommand:
+    match = _FETCH.fullmatch(text)
+    if match is None:
+        raise _refused("this way to move a cursor", "write FETCH 10 FROM name, or FETCH ALL FROM name")
+    count = None if (match[2] or "").upper() == "ALL" else int(match[2] or 1)
+    return FetchCursor(unquoted(match[3]), count, match[1].upper() == "MOVE")
+
+
+def _close(text: str) -> DoorCommand:
+    name = text[5:].strip()
+    return CloseCursor(None if name.upper() == "ALL" else unquoted(name))
+
+
 def _nothing(tag: str) -> Callable[[str], DoorCommand]:
     return lambda text: DoNothing(tag)
 
@@ -331,7 +382,10 @@ _READERS: Final[Mapping[str, Callable[[str], DoorCommand | None]]] = {
     "COPY": _copy,
     "DISCARD": _discard,
     "DEALLOCATE": _deallocate,
-    "CLOSE": _nothing("CLOSE CURSOR"),
+    "DECLARE": _declare,
+    "FETCH": _fetch,
+    "MOVE": _fetch,
+    "CLOSE": _close,
     "UNLISTEN": _nothing("UNLISTEN"),
     "REFRESH": _refresh,
 }

@@ -15,11 +15,14 @@ from everview.frontends.sql.parse import pieces
 from everview.serve.postgres import messages as m
 from everview.serve.postgres.commands import (
     CloseAll,
+    CloseCursor,
     CopyIn,
     CopyOut,
+    DeclareCursor,
     DoNothing,
     DoorCommand,
     DropStatement,
+    FetchCursor,
     SetParameter,
     SetTransaction,
     ShowParameter,
@@ -34,7 +37,15 @@ from everview.serve.postgres.copies import copy_in, copy_out, subscribed
 from everview.serve.postgres.decode import parameter
 from everview.serve.postgres.execution import SqlStatement, describe, sql_statement
 from everview.serve.postgres.portals import KeptByName, Portal, PreparedText
-from everview.serve.postgres.results import PIECE, AnsweredRows, SubscribedRows, described, formats_of, with_epoch
+from everview.serve.postgres.results import (
+    PIECE,
+    AnsweredRows,
+    SubscribedRows,
+    described,
+    formats_of,
+    named_oids,
+    with_epoch,
+)
 from everview.serve.postgres.settings import REPORTED, shown_name
 from everview.serve.postgres.states import ClientError, report_fields
 from everview.serve.postgres.transactions import PgTransaction
@@ -156,6 +167,9 @@ class PgConnection:
 
     def _prepared(self, text: str, start: int, piece: str) -> PreparedText:
         command = command_of(piece)
+        if isinstance(command, DeclareCursor):
+            query = sql_statement(command.query, 0, command.query, self._settings.dialect)
+            return PreparedText(text, command, query=query)
         if command is not None:
             return PreparedText(text, command)
         return PreparedText(text, None, sql_statement(text, start, piece, self._settings.dialect))
@@ -184,7 +198,7 @@ class PgConnection:
             raise ClientError("cannot insert multiple commands into a prepared statement", "42601")
         self._kept.require_new(name)
         prepared = self._prepared(text, *parts[0]) if parts else PreparedText(text)
-        statement = prepared.statement
+        statement = prepared.statement or prepared.query
         if statement is not None:
             self._transaction.require_not_failed(prepared)
             prepared = replace(prepared, oids=await self._parameter_oids(statement, oids))
@@ -225,6 +239,8 @@ class PgConnection:
             self._context.text = prepared.text
             self._wire.put(m.parameter_description(prepared.oids))
             columns, formats = await self._columns(Portal(prepared)), ()
+            if columns is not None and prepared.statement is not None:
+                prepared.tell(named_oids(*columns))
         elif kind == b"P":
             portal = self._kept.portal(name)
             self._context.text = portal.prepared.text
@@ -277,6 +293,8 @@ class PgConnection:
             return None if outcome.schema is None else (outcome.schema, outcome.names)
         if isinstance(prepared.command, ShowParameter):
             return _shown_columns(prepared.command)
+        if isinstance(prepared.command, FetchCursor) and not prepared.command.moving:
+            return await self._columns(self._kept.portal(prepared.command.name))
         if isinstance(prepared.command, SubscribeView):
             return with_epoch(self._context.view_schema(prepared.command.view))
         statement = prepared.statement
@@ -304,6 +322,10 @@ class PgConnection:
             portal.tag = await copy_in(self._context, command)
         elif isinstance(command, SubscribeView):
             portal.source = portal.source or await subscribed(self._context, command, portal.formats)
+        elif isinstance(command, DeclareCursor):
+            portal.tag = await self._declare(command, portal)
+        elif isinstance(command, FetchCursor):
+            self._fetch(portal, command)
         elif command is not None:
             portal.tag = await self._command(command)
         else:
@@ -315,6 +337,36 @@ class PgConnection:
             assert portal.outcome is not None, "what has no tag has run"
             portal.tag = portal.outcome.tag
         self._wire.put(m.command_complete(portal.tag))
+
+    async def _declare(self, command: DeclareCursor, declaring: Portal) -> str:
+        """Run a query whose rows are fetched later."""
+        if not self._transaction.in_block:
+            hint = "write BEGIN first"
+            raise ClientError("DECLARE CURSOR can only be used in transaction blocks", "25P01", hint=hint)
+        query = declaring.prepared.query
+        if query is None or not query.reads:
+            raise ClientError("a cursor has the rows of a query", "42P11", hint="write DECLARE name CURSOR FOR SELECT")
+        self._context.text = query.text
+        cursor = Portal(PreparedText(query.text, None, query, declaring.prepared.oids), declaring.values)
+        self._kept.open(command.name, cursor)
+        try:
+            await self._run(cursor)
+        except BaseException:
+            self._kept.close(command.name)
+            raise
+        return "DECLARE CURSOR"
+
+    def _fetch(self, portal: Portal, command: FetchCursor) -> None:
+        """Take the next rows of a cursor, once; MOVE passes over them."""
+        if portal.outcome is not None:
+            return
+        outcome = self._kept.portal(command.name).fetch(command.count, "MOVE" if command.moving else "FETCH")
+        if command.moving:
+            portal.tag = outcome.tag
+            return
+        portal.outcome = outcome
+        assert outcome.schema is not None and outcome.rows is not None, "it has rows"
+        portal.source = AnsweredRows(outcome.schema, outcome.rows, portal.formats)
 
     async def _run(self, portal: Portal) -> None:
         """Run a statement of SQL, once."""
@@ -328,6 +380,7 @@ class PgConnection:
         if not statement.reads and statement.word not in _TOGETHER:
             self._transaction.defined(outcome.tag)
         if outcome.schema is not None and outcome.rows is not None:
+            portal.prepared.require_as_told(named_oids(outcome.schema, outcome.names))
             if len(portal.formats) not in (0, 1, len(outcome.schema)):
                 raise ClientError("bind message has the wrong number of result formats", "08P01")
             portal.source = AnsweredRows(outcome.schema, outcome.rows, portal.formats)
@@ -388,6 +441,13 @@ class PgConnection:
                     self._kept.statement(name)
                     del self._kept.statements[name]
                 return "DEALLOCATE"
+            case CloseCursor(name):
+                if name is None:
+                    self._kept.close_portals()
+                    return "CLOSE CURSOR ALL"
+                self._kept.portal(name)
+                self._kept.close(name)
+                return "CLOSE CURSOR"
             case DoNothing(tag):
                 return tag
             case _:

@@ -29,6 +29,7 @@ class CopyForm:
     delimiter: str = "\t"
     null: str = "\\N"
     quote: str = '"'
+    match: bool = False  # whether the header has to name the columns
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CopyForm:
@@ -38,8 +39,12 @@ class CopyForm:
         quote = options.get("quote", '"')
         if len(delimiter) != 1 or len(quote) != 1 or delimiter in "\r\n" or delimiter == quote:
             raise ClientError("COPY delimiter must be a single one-byte character", "22023")
+        encoding = options.get("encoding", "utf8").lower().replace("-", "")
+        if encoding not in ("utf8", "unicode"):
+            raise ClientError(f"COPY in the encoding {encoding.upper()} is not supported", "0A000", hint="send UTF8")
+        match = options.get("header", "").lower() == "match"
         header = options.get("header", "false").lower() not in _FALSE
-        return cls(is_csv, header, delimiter, options.get("null", "" if is_csv else "\\N"), quote)
+        return cls(is_csv, header, delimiter, options.get("null", "" if is_csv else "\\N"), quote, match)
 
 
 def copied_lines(columns: Sequence[Sequence[bytes | None]], form: CopyForm) -> Iterator[bytes]:
@@ -82,6 +87,9 @@ def received_rows(data: bytes, schema: Schema, form: CopyForm) -> list[tuple[Any
     rows: list[tuple[Any, ...]] = []
     for number, values in enumerate(lines, 1):
         if form.header and number == 1:
+            if form.match and values != list(schema.names):
+                hint = f"the columns are {', '.join(schema.names)}"
+                raise ClientError("the header does not name the columns of the table", "22P04", hint=hint)
             continue
         if len(values) != len(schema):
             said = "missing data for column" if len(values) < len(schema) else "extra data after last expected column"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from everview.serve.postgres.commands import DoorCommand, TurnSavepoint, TurnTransaction
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from everview.scalars.expressions import Literal
     from everview.serve.postgres.execution import RunOutcome, SqlStatement
 
+Columns = tuple[tuple[str, int], ...]  # names and OIDs
 MOST_KEPT: Final = 10_000  # prepared statements, portals, savepoints of one connection
 
 
@@ -25,6 +26,18 @@ class PreparedText:
     command: DoorCommand | None = None
     statement: SqlStatement | None = None
     oids: tuple[int, ...] = ()
+    query: SqlStatement | None = None  # of a cursor
+    told: list[Columns] = field(default_factory=list[Columns], compare=False)  # how it has been described, if it has
+
+    def tell(self, columns: Columns) -> None:
+        """Take note of how a client has been told to read the rows."""
+        self.told[:] = [columns]
+
+    def require_as_told(self, columns: Columns) -> None:
+        """Refuse rows with other columns than a client has been told of, which it would misread."""
+        if self.told and self.told != [columns]:
+            hint = "prepare the statement again"
+            raise ClientError("cached plan must not change result type", "0A000", hint=hint)
 
     @property
     def empty(self) -> bool:
@@ -50,6 +63,15 @@ class Portal:
     source: RowSource | None = None
     sent: int = 0
     tag: str | None = None  # once it has come to its end
+
+    def fetch(self, count: int | None, word: str) -> RunOutcome:
+        """The next rows of one that has run, as an answer of their own; they are behind then."""
+        whole = self.outcome
+        if whole is None or whole.rows is None:
+            raise ClientError("the cursor has no rows to fetch", "55000")
+        rows = whole.rows.slice(self.sent, count)
+        self.sent += rows.num_rows
+        return replace(whole, tag=f"{word} {rows.num_rows}", rows=rows)
 
     def close(self) -> None:
         """Follow nothing any more."""

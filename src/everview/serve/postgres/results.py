@@ -34,6 +34,11 @@ def described(schema: Schema, names: Sequence[str], formats: Sequence[int] = ())
     return made
 
 
+def named_oids(schema: Schema, names: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """The names and OIDs of the columns of a result."""
+    return tuple((name, oid_of(f.type)) for f, name in zip(schema.fields, names, strict=True))
+
+
 def formats_of(given: Sequence[int], count: int) -> list[int]:
     """The format of each of some values: none given means text, and one is for all of them."""
     if not given:

@@ -54,7 +54,11 @@ _SAID: Final[tuple[tuple[type[BaseException], re.Pattern[str], str], ...]] = tup
         (e.BrokenConstraint, r"(?i)unique", "23505"),
         (e.BrokenConstraint, r"(?i)foreign key|references|refers? to", "23503"),
         (e.DefinitionError, r"there is (a|another) .* already|already (exists|there)|is taken", "42P07"),
-        (e.DefinitionError, r"cannot be dropped|is read by|depend|is used by|are used by", "2BP01"),
+        (
+            e.DefinitionError,
+            r"^schema .* (has|holds|contains)|is not empty|cannot be dropped|is read by|depend|is used by|are used by",
+            "2BP01",
+        ),
         (e.TransactionError, r"is open already", "25001"),
         (e.TransactionError, r"no transaction has begun", "25P01"),
         (e.StoreError, r"^the server (has stopped|is stopping)", "57P01"),

@@ -20,6 +20,7 @@ from everview.frontends.sql.schemas import split_name
 from everview.plan.typing import literal
 from everview.scalars.expressions import Now
 from everview.scalars.text import sql
+from everview.serve.ingests import KEYS
 from everview.serve.postgres.oids import PG_ARRAYS, PG_TYPES, modifier_of, oid_of, shown_type, size_of
 
 FIRST_OID: Final = 16384
@@ -161,7 +162,7 @@ class SystemRows:
         catalog, oids, made = self.catalog, OidSource(), list[SystemRelation]()
         for stored, relation in sorted(catalog.relations.items()):
             hidden = stored in catalog.guards or (isinstance(relation, TableDefinition) and relation.internal)
-            if hidden or stored in catalog.shown:
+            if hidden or stored in catalog.shown or stored == KEYS:
                 continue
             schema, name = split_name(stored, catalog.schemas)
             schema = schema if schema in catalog.schemas else PUBLIC

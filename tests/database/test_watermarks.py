@@ -393,6 +393,20 @@ def test_joins_of_different_distances_share_a_bounded_trace(views: list[str]) ->
     assert db.verify()
 
 
+def test_a_watermark_may_be_said_of_its_column() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP(3) LATENESS INTERVAL 5 MINUTES, v BIGINT, u TIMESTAMP(6))")
+    db.sql("CREATE TABLE u (k BIGINT, ts DATE NOT NULL LATENESS INTERVAL 1 DAY, TTL INTERVAL 3 DAYS)")
+    db.sql("CREATE TABLE w (k BIGINT, ts TIMESTAMP NOT NULL LATENESS INTERVAL 0 SECONDS)")
+    db.sql("INSERT INTO t (k, ts) VALUES (1, TIMESTAMP'2030-01-01 12:00:00')")
+    db.sql("INSERT INTO t (k, ts) VALUES (2, TIMESTAMP'2030-01-01 11:54:59'), (3, TIMESTAMP'2030-01-01 11:55:00')")
+    assert sorted(row[0] for row in db.table("t").rows()) == [1, 3]
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT ts, count(DISTINCT k) AS n FROM w GROUP BY ts")
+    assert "unbounded" not in held(db, "n")
+    with pytest.raises(SqlError, match="two watermarks"):
+        db.sql("CREATE TABLE x (ts TIMESTAMP LATENESS INTERVAL 1 DAY, WATERMARK FOR ts AS ts)")
+
+
 def test_dates_have_watermarks() -> None:
     db = ev.connect()
     db.sql("CREATE TABLE t (d DATE, v BIGINT, WATERMARK FOR d AS d - INTERVAL 2 DAYS)")

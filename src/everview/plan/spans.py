@@ -27,7 +27,7 @@ from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Now, walk
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS, MONTHS, YEAR_MONTH
 from everview.scalars.session_zone import UTC, current_zone, session_zone
-from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
+from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP, ScalarType
 
 TURNED: Final = {
     "less": "greater",
@@ -157,6 +157,8 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _rounded(argument, compared, lambda day: cast(day, TIMESTAMP), _next_day)
         case Cast(argument, type_) if (argument.type, type_) == (DATE, TIMESTAMP):
             return _midnight(argument, compared)
+        case Call("year", (argument,)) | Cast(Call("year", (argument,)), ScalarType("BIGINT")) if argument.type == DATE:
+            return _rounded(argument, compared, _first_of_year, lambda n: call("add", n, literal(1)))
         case Cast(argument, type_) if (argument.type, type_) in _WIDENED:
             return _narrowed(argument, compared)
         case Call("date_trunc", (Literal(unit), argument)):
@@ -169,8 +171,6 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _rounded(argument, compared, _first_of_second, lambda n: call("add", n, literal(1, BIGINT)))
         case Call("integral_divide", (argument, Literal(size))) if isinstance(size, int) and size > 0:
             return _quotient(argument, size, compared)
-        case Call("year", (argument,)) if argument.type == DATE:
-            return _rounded(argument, compared, _first_of_year, lambda n: call("add", n, literal(1)))
         case Call("time_bucket", (Literal() as width, argument, Literal() as origin)) if width.type in (DAY, DAY_TIME):
             return _bucketed(width, argument, origin, compared)
         case Call("unix_micros", (argument,)):
@@ -234,7 +234,7 @@ def _quotient(argument: Expression, size: int, compared: Comparison) -> Comparis
 
 def _first_of_year(year: Expression) -> Expression:
     """The first day of a year, or the end of what there is."""
-    first = call("make_date", year, literal(1), literal(1))
+    first = call("make_date", cast(year, INTEGER), literal(1), literal(1))
     ends = literal(dt.date(1, 1, 1)), literal(dt.date(9999, 12, 31))
     return call("case", call("less", year, literal(1)), ends[0], call("greater", year, literal(9999)), ends[1], first)
 

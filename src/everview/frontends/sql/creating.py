@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import QueryContext
-from everview.frontends.sql.dialect import TimeToLive, WatermarkOf
+from everview.frontends.sql.dialect import LatenessOf, TimeToLive, WatermarkOf
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
@@ -278,6 +278,10 @@ def _said_of_column(
             context.only(kind, "this", "persisted")
             inner = kind.this.this if isinstance(kind.this, exp.Paren) else kind.this
             table.generated[column] = rendered(inner, context)
+        case LatenessOf():
+            at = exp.column(exp.to_identifier(column, quoted=True))
+            promise = WatermarkOf(this=at.this.copy(), expression=exp.Sub(this=at, expression=kind.this.copy()))
+            constraint_of_table(promise, table, context)
         case exp.GeneratedAsIdentityColumnConstraint() | exp.AutoIncrementColumnConstraint():
             raise context.unsupported(f"{said.sql('spark')[:60]} of a column", said.parent or said, NO_SEQUENCE)
         case _:

@@ -35,6 +35,7 @@ from everview.lowering.promises import (
     promises,
     reached,
 )
+from everview.lowering.rising import MOMENTS
 from everview.lowering.rows import picked, projected
 from everview.lowering.sessions import closing, only_for, until_closed
 from everview.operators.announce import Announce
@@ -257,9 +258,9 @@ def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:
             if not (is_watermark(below.name) or (steady_clock and below.name == CLOCK)):
                 return NO_FACTS
             (time,) = circuit.layout(_below_trace(circuit, given)).schema.fields
-            if time.type != TIMESTAMP:
+            if time.type not in MOMENTS:
                 return NO_FACTS
-            now = Column(0, "now()" if below.name == CLOCK else below.name, TIMESTAMP, nullable=False)
+            now = Column(0, "now()" if below.name == CLOCK else below.name, time.type, nullable=False)
             later = call("add", now, literal(1, DAY_TIME))
             return {0: (Promise(_below_trace(circuit, given), later),)}
         if not isinstance(below, Apply) or not isinstance(

@@ -18,7 +18,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
 from everview.lowering.frames import frame_span
-from everview.lowering.rising import rising_in
+from everview.lowering.rising import MOMENTS, rising_in
 from everview.operators.aggregate import Weigh
 from everview.operators.announce import Announce
 from everview.operators.arrange import Arrange
@@ -42,7 +42,7 @@ from everview.scalars.expressions import Call, Column, Expression, Literal, rewr
 from everview.scalars.kinds import DAY_TIME
 from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP, Schema
 
-TIMES: Final = (TIMESTAMP, DATE)
+TIMES: Final = (*MOMENTS, DATE)
 COUNTED: Final = (*TIMES, BIGINT, INTEGER)  # what rows can be kept in the order of
 
 

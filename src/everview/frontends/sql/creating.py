@@ -21,7 +21,7 @@ from everview.plan.timed import Watermark
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
-from everview.types import DATE, TIMESTAMP, Field, Schema, Type, unknown_name
+from everview.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema, Type, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql.constraints import (
@@ -167,8 +167,10 @@ def watermark(node: exp.Expr, ttl: exp.Expr | None, schema: Schema, context: Que
     if fold(node.name) not in by_name:
         raise unknown_name("column", node.name, schema.names)
     time, value = by_name[fold(node.name)], node.expression
-    if time.type not in (TIMESTAMP, DATE):
-        raise context.error(f"a watermark for {time.name}, which is {time.type}", node, "it is for TIMESTAMP or DATE")
+    if time.type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        raise context.error(
+            f"a watermark for {time.name}, which is {time.type}", node, "it is for TIMESTAMP, TIMESTAMP_NTZ or DATE"
+        )
     moment, delay = (value.this, value.expression) if isinstance(value, exp.Sub) else (value, None)
     if not isinstance(moment, exp.Column) or fold(moment.name) != fold(time.name):
         raise context.error(

@@ -75,12 +75,17 @@ UNBOUNDED = {"all_time", "in_text", "latest", "so_far", "before"}
 
 
 def opened(
-    path: Path | None = None, *, watermarks: bool, shards: int = 1, views: Sequence[str] = tuple(VIEWS)
+    path: Path | None = None,
+    *,
+    watermarks: bool,
+    shards: int = 1,
+    views: Sequence[str] = tuple(VIEWS),
+    kind: str = "TIMESTAMP",
 ) -> ev.Database:
     db = ev.connect(path, shards=shards)
     for table, delay in DELAYS.items():
         promise = f", WATERMARK FOR ts AS ts - INTERVAL {delay // MINUTE} MINUTES" if watermarks else ""
-        db.sql(f"CREATE TABLE {table} ({COLUMNS}{promise})")
+        db.sql(f"CREATE TABLE {table} ({COLUMNS.replace('TIMESTAMP', kind)}{promise})")
     for name in views:
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
     return db
@@ -133,12 +138,15 @@ some_views = st.lists(st.sampled_from([*VIEWS]), min_size=1, max_size=3, unique=
 
 
 @settings(max_examples=25)
-@given(steps, some_views, st.sampled_from([1, 1, 2]))
+@given(steps, some_views, st.sampled_from([1, 1, 2]), st.sampled_from(["TIMESTAMP", "TIMESTAMP_NTZ"]))
 def test_answers_are_those_of_all_that_came_in_time(
-    given_steps: list[tuple[int, list[tuple[str, Any, Any, int]], str, int | None]], views: list[str], shards: int
+    given_steps: list[tuple[int, list[tuple[str, Any, Any, int]], str, int | None]],
+    views: list[str],
+    shards: int,
+    kind: str,
 ) -> None:
-    bounded = opened(watermarks=True, shards=shards, views=views)
-    whole, judge, now = opened(watermarks=False, views=views), Judge(), START
+    bounded = opened(watermarks=True, shards=shards, views=views, kind=kind)
+    whole, judge, now = opened(watermarks=False, views=views, kind=kind), Judge(), START
     for minutes, rows, table, gone in given_steps:
         now += minutes * MINUTE
         changes: dict[str, list[tuple[Any, int]]] = {"t": [], "u": []}
@@ -391,6 +399,36 @@ def test_joins_of_different_distances_share_a_bounded_trace(views: list[str]) ->
         assert "unbounded" not in held(db, view)
         assert max(held(db, view)["bounded"]) <= 30
     assert db.verify()
+
+
+def test_watermarks_of_moments_on_a_clock_in_no_zone() -> None:
+    views = [name for name in VIEWS if name not in UNBOUNDED]
+    db = opened(watermarks=True, views=views, kind="TIMESTAMP_NTZ")
+    db.sql("CREATE TABLE f (ts TIMESTAMP_NTZ, WATERMARK FOR ts AS ts, TTL INTERVAL 10 MINUTES)")
+    bucket = "SELECT ts, count(*) AS n FROM t GROUP BY ts EMIT ON WINDOW CLOSE"
+    db.sql(f"CREATE MATERIALIZED VIEW closed AS {bucket}")
+    minute_by_minute(db, range(30))
+    for view in views:
+        assert "unbounded" not in held(db, view), view
+    assert len(db.view("closed")) == 24
+    for minute in range(30):
+        db.apply({"f": [((START + minute * MINUTE,), 1)]})
+    assert len(db.table("f")) == 12
+    assert db.verify()
+
+
+def test_a_watermark_may_be_said_of_its_column() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k BIGINT, ts TIMESTAMP(3) LATENESS INTERVAL 5 MINUTES, v BIGINT, u TIMESTAMP(6))")
+    db.sql("CREATE TABLE u (k BIGINT, ts DATE NOT NULL LATENESS INTERVAL 1 DAY, TTL INTERVAL 3 DAYS)")
+    db.sql("CREATE TABLE w (k BIGINT, ts TIMESTAMP NOT NULL LATENESS INTERVAL 0 SECONDS)")
+    db.sql("INSERT INTO t (k, ts) VALUES (1, TIMESTAMP'2030-01-01 12:00:00')")
+    db.sql("INSERT INTO t (k, ts) VALUES (2, TIMESTAMP'2030-01-01 11:54:59'), (3, TIMESTAMP'2030-01-01 11:55:00')")
+    assert sorted(row[0] for row in db.table("t").rows()) == [1, 3]
+    db.sql("CREATE MATERIALIZED VIEW n AS SELECT ts, count(DISTINCT k) AS n FROM w GROUP BY ts")
+    assert "unbounded" not in held(db, "n")
+    with pytest.raises(SqlError, match="two watermarks"):
+        db.sql("CREATE TABLE x (ts TIMESTAMP LATENESS INTERVAL 1 DAY, WATERMARK FOR ts AS ts)")
 
 
 def test_dates_have_watermarks() -> None:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, inputs_of, reads_of
+from everview.lowering.rising import MOMENTS
 from everview.operators.join import JoinIncremental
 from everview.operators.linear import Filter, Project
 from everview.operators.where import Where
@@ -19,7 +20,7 @@ from everview.plan.conditions import conjuncts
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME
-from everview.types import BIGINT, INTEGER, TIMESTAMP
+from everview.types import BIGINT, INTEGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _conditions(circuit: Circuit, operator: Where | Filter) -> Iterator[NotBefor
     types = operator.source.schema.types
     if isinstance(operator, Where):
         for test in operator.tests:
-            if test.other is not None and types[test.field] == types[test.other] == TIMESTAMP:
+            if test.other is not None and types[test.field] == types[test.other] in MOMENTS:
                 yield from _compared(test.how, (test.field, 0), (test.other, 0))
         return
     function = circuit.functions[operator.function].call
@@ -198,17 +199,25 @@ def _apart(condition: Call) -> Iterator[NotBefore]:
 def _difference(expression: Expression) -> tuple[int, int, int, int] | None:
     """Two columns of moments, the microseconds of a unit of their difference, and by how many that is rounded."""
     match expression:
-        case Call("subtract_timestamps", (Column(a, _, x), Column(b, _, y))) if x == y == TIMESTAMP:
+        case Call("subtract_timestamps", (Column(a, _, x), Column(b, _, y))) if x == y in MOMENTS:
             return a, b, 1, 0
-        case Call("subtract", (Call(one, (Column(a, _, x),)), Call(other, (Column(b, _, y),)))) if (
-            one == other and one in _UNITS and x == y == TIMESTAMP
-        ):
-            return a, b, _UNITS[one], _UNITS[one] if _UNITS[one] > 1 else 0
+        case Call("subtract", (Call(one, (x,)), Call(other, (y,)))) if one == other and one in _UNITS:
+            a, b = _moved(_read(x)), _moved(_read(y))
+            if a is None or b is None or a[1] or b[1]:
+                return None
+            unit = _UNITS[one]  # cut off towards 1970: up for one of them, and down for the other
+            return a[0], b[0], unit, 2 * unit if unit > 1 else 0
         case Call("integral_divide", (inner, Literal(size))) if isinstance(size, int) and size > 0:
             found = _difference(inner)
             return None if found is None else (*found[:2], found[2] * size, found[3] + found[2] * size)
         case _:
             return None
+
+
+def _read(expression: Expression) -> Expression:
+    """What a moment is cast from, if that has the same microseconds."""
+    same = isinstance(expression, Cast) and expression.type in MOMENTS and expression.argument.type in MOMENTS
+    return expression.argument if same else expression  # pyright: ignore[reportAttributeAccessIssue]
 
 
 _UNITS: Final = {"unix_micros": 1, "unix_millis": 1_000, "unix_seconds": 1_000_000, "unix_timestamp": 1_000_000}
@@ -224,7 +233,7 @@ def _constant(expression: Expression) -> int | None:
 def _moved(expression: Expression) -> tuple[int, int] | None:
     """A column of moments and how much is added to it, in microseconds."""
     match expression:
-        case Column(index, _, type_) if type_ == TIMESTAMP:
+        case Column(index, _, type_) if type_ in MOMENTS:
             return index, 0
         case Call(("add" | "add_time_to" | "add_days_to") as how, (moved, constant)) | Call(
             ("subtract" | "subtract_time_to" | "subtract_days_to") as how, (moved, constant)

@@ -34,6 +34,7 @@ from everview.lowering.promises import (
     of_side,
     promises,
 )
+from everview.lowering.rising import MOMENTS
 from everview.lowering.rows import picked, projected
 from everview.lowering.sessions import closing, only_for, until_closed
 from everview.operators.announce import Announce
@@ -49,7 +50,6 @@ from everview.plan.timed import CLOCK, is_watermark, tells_time
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.kinds import DAY_TIME
-from everview.types import TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,9 @@ def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:
             if not (is_watermark(below.name) or (steady_clock and below.name == CLOCK)):
                 return NO_FACTS
             (time,) = circuit.layout(_below_trace(circuit, given)).schema.fields
-            if time.type != TIMESTAMP:
+            if time.type not in MOMENTS:
                 return NO_FACTS
-            now = Column(0, "now()" if below.name == CLOCK else below.name, TIMESTAMP, nullable=False)
+            now = Column(0, "now()" if below.name == CLOCK else below.name, time.type, nullable=False)
             later = call("add", now, literal(1, DAY_TIME))
             return {0: (Promise(_below_trace(circuit, given), later),)}
         if not isinstance(below, Apply) or not isinstance(

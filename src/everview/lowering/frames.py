@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, inputs_of
 from everview.lowering.distances import constant_micros
+from everview.lowering.rising import MOMENTS
 from everview.operators.arrange import Arrange
 from everview.operators.exchange import Exchange
 from everview.operators.index import Direction, Index
@@ -43,7 +44,7 @@ def frame_span(circuit: Circuit, node: Apply) -> FrameSpan | None:
     if not window.peers or not window.order:
         return None
     field, direction = window.order[0]
-    if direction not in (Direction.ASC, Direction.ASC_NULLS_LAST) or window.source.schema.types[field] != TIMESTAMP:
+    if direction not in (Direction.ASC, Direction.ASC_NULLS_LAST) or window.source.schema.types[field] not in MOMENTS:
         return None
     values = _values(circuit, node)
     spans = [_of_call(call, field, values) for call in window.calls]
@@ -112,6 +113,6 @@ def _value(circuit: Circuit, made: Map, field: int) -> Expression:
     arguments = made.arguments if made.arguments is not None else range(len(made.source.schema))
 
     def plain(part: Expression) -> Expression:
-        return Column(arguments[part.index], "", part.type) if isinstance(part, Column) else part
+        return Column(arguments[part.index], "", TIMESTAMP) if isinstance(part, Column) else part
 
     return rewritten(function.expressions[field - len(made.keep)], plain)

@@ -18,7 +18,7 @@ from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Node, Source, inputs_of
 from everview.lowering.distances import Distance, distances
 from everview.lowering.frames import frame_span
-from everview.lowering.rising import rising_in
+from everview.lowering.rising import MOMENTS, rising_in
 from everview.operators.linear import Map
 from everview.operators.operator import FieldOrigin, Origins
 from everview.operators.window import WindowIncremental
@@ -27,9 +27,9 @@ from everview.plan.typing import call, literal
 from everview.scalars.evaluate import Evaluate
 from everview.scalars.expressions import Call, Column, Expression, Literal, rewritten
 from everview.scalars.kinds import DAY_TIME
-from everview.types import BIGINT, DATE, INTEGER, TIMESTAMP
+from everview.types import BIGINT, DATE, INTEGER
 
-TIMES: Final = (TIMESTAMP, DATE)
+TIMES: Final = (*MOMENTS, DATE)
 COUNTED: Final = (*TIMES, BIGINT, INTEGER)  # what rows can be kept in the order of
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME
-from everview.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP
+from everview.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TIMESTAMP_NTZ
 
 _WITH_CONSTANT: Final = frozenset(
     {
@@ -22,8 +22,12 @@ _OF_ONE: Final = frozenset(
         *("timestamp_micros", "timestamp_millis", "timestamp_seconds"),
     }
 )
-_CASTS: Final = ((TIMESTAMP, DATE), (DATE, TIMESTAMP), (INTEGER, BIGINT), (BIGINT, DOUBLE), (INTEGER, DOUBLE))
-_SHORT: Final = (BIGINT, INTEGER, DATE, TIMESTAMP, DAY, DAY_TIME)
+MOMENTS: Final = (TIMESTAMP, TIMESTAMP_NTZ)
+_CASTS: Final = (
+    *((a, b) for a in (*MOMENTS, DATE) for b in (*MOMENTS, DATE)),
+    *((INTEGER, BIGINT), (BIGINT, DOUBLE), (INTEGER, DOUBLE)),
+)
+_SHORT: Final = (BIGINT, INTEGER, DATE, *MOMENTS, DAY, DAY_TIME)
 _IN_ORDER: Final = re.compile(r"yyyy([-/:. ]?)(MM([-/:. ]?)(dd([-/:. ]?(HH([-/:. ]?(mm([-/:. ]?(ss)?)?)?)?)?)?)?)?")
 
 

@@ -27,7 +27,7 @@ from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Call, Cast, Expression, Literal, Now, walk
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS, MONTHS, YEAR_MONTH
 from everview.scalars.session_zone import UTC, current_zone, session_zone
-from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP
+from everview.types import BIGINT, DATE, INTEGER, STRING, TIMESTAMP, ScalarType
 
 TURNED: Final = {
     "less": "greater",
@@ -157,6 +157,8 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _rounded(argument, compared, lambda day: cast(day, TIMESTAMP), _next_day)
         case Cast(argument, type_) if (argument.type, type_) == (DATE, TIMESTAMP):
             return _midnight(argument, compared)
+        case Call("year", (argument,)) | Cast(Call("year", (argument,)), ScalarType("BIGINT")) if argument.type == DATE:
+            return _rounded(argument, compared, _first_of_year, lambda n: call("add", n, literal(1)))
         case Cast(argument, type_) if (argument.type, type_) in _WIDENED:
             return _narrowed(argument, compared)
         case Call("date_trunc", (Literal(unit), argument)):
@@ -165,6 +167,12 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _truncated_day(str(unit).lower(), argument, compared)
         case Call("unix_seconds", (argument,)):
             return _rounded(argument, compared, _of_seconds, lambda n: call("add", n, literal(1, BIGINT)))
+        case Call("unix_timestamp", (argument,)):
+            return _rounded(argument, compared, _first_of_second, lambda n: call("add", n, literal(1, BIGINT)))
+        case Call("integral_divide", (argument, Literal(size))) if isinstance(size, int) and size > 0:
+            return _quotient(argument, size, compared)
+        case Call("time_bucket", (Literal() as width, argument, Literal() as origin)) if width.type in (DAY, DAY_TIME):
+            return _bucketed(width, argument, origin, compared)
         case Call("unix_micros", (argument,)):
             return Comparison(argument, compared.how, call("timestamp_micros", compared.other))
         case Call("add_months" | "add_months_to" | "subtract_months_to", (argument, months)) if (
@@ -205,6 +213,35 @@ def _next_day(day: Expression) -> Expression:
 
 def _of_seconds(seconds: Expression) -> Expression:
     return call("timestamp_seconds", seconds)
+
+
+def _first_of_second(seconds: Expression) -> Expression:
+    """The first moment of a second, counted from 1970; before that seconds are cut off the other way."""
+    before = call("add", _of_seconds(call("subtract", seconds, literal(1, BIGINT))), literal(1, DAY_TIME))
+    return call("if", call("greater", seconds, literal(0, BIGINT)), _of_seconds(seconds), before)
+
+
+def _quotient(argument: Expression, size: int, compared: Comparison) -> Comparison:
+    """A quotient that is cut off towards zero."""
+    one, by, zero = literal(1, BIGINT), literal(size, BIGINT), literal(0, BIGINT)
+
+    def first(whole: Expression) -> Expression:
+        below = call("add", call("multiply", call("subtract", whole, one), by), one)
+        return call("if", call("greater", whole, zero), call("multiply", whole, by), below)
+
+    return _rounded(argument, compared, first, lambda n: call("add", n, one))
+
+
+def _first_of_year(year: Expression) -> Expression:
+    """The first day of a year, or the end of what there is."""
+    first = call("make_date", cast(year, INTEGER), literal(1), literal(1))
+    ends = literal(dt.date(1, 1, 1)), literal(dt.date(9999, 12, 31))
+    return call("case", call("less", year, literal(1)), ends[0], call("greater", year, literal(9999)), ends[1], first)
+
+
+def _bucketed(width: Literal, argument: Expression, origin: Literal, compared: Comparison) -> Comparison:
+    last = compared.other if compared.how in ("less_equal", "greater") else _just_before(compared.other)
+    return Comparison(argument, ROUNDED[compared.how], call("add", call("time_bucket", width, last, origin), width))
 
 
 def _midnight(day: Expression, compared: Comparison) -> Comparison:

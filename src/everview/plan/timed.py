@@ -17,7 +17,7 @@ from everview.later import Later
 from everview.plan import node
 from everview.plan.conditions import conjunction, conjuncts
 from everview.plan.node import Plan
-from everview.plan.nodes import During, Filter, Join, Scan, Union
+from everview.plan.nodes import Aggregate, During, Filter, Join, Scan, Union
 from everview.plan.outers import is_subquery
 from everview.plan.references import free_references
 from everview.plan.typing import call, literal
@@ -26,8 +26,11 @@ from everview.scalars.kinds import DAY_TIME, YEAR_MONTH
 from everview.types import Schema
 
 if TYPE_CHECKING:
+    from everview.plan.alternatives import alternatives, joined
     from everview.plan.spans import Span, common, opposite, reads_now, span_of, spans_of
 else:
+    alternatives = Later("everview.plan.alternatives", "alternatives")
+    joined = Later("everview.plan.alternatives", "joined")
     Span = Later("everview.plan.spans", "Span")
     common = Later("everview.plan.spans", "common")
     opposite = Later("everview.plan.spans", "opposite")
@@ -87,6 +90,15 @@ _IN_ZONES = (
     "days of a time zone may have 23 hours: count from now() itself, as in WHERE ts > now() - INTERVAL 1 MONTH, or "
     "compare days, as in WHERE date(ts) >= current_date - 7"
 )
+_PARTS: Final = (
+    *("month", "quarter", "day", "dayofweek", "weekday", "dayofyear", "weekofyear", "hour", "minute", "second"),
+    "date_format",
+)
+_WHOLE = "compare whole spans of time: WHERE date_trunc('month', ts) = date_trunc('month', now())"
+_COUNTED = (
+    "aggregate the rows that are there now, in a query of their own, and join it with the rest: "
+    "SELECT k, count(*) FROM t WHERE ts > now() - INTERVAL 1 HOUR GROUP BY k"
+)
 _WRITE = "compare it with a moment of the row: WHERE ts > now() - INTERVAL 1 HOUR"
 
 
@@ -124,6 +136,8 @@ def _kept(view: str, part: Plan) -> Plan:
         return _filtered(view, part.input, part.predicate)
     if isinstance(part, Join):
         return _joined(view, part)
+    if isinstance(part, Aggregate):
+        raise _refused(view, part, "in an aggregate", _COUNTED)
     raise _refused(view, part, "in a value", f"{_WRITE}; or ask by SELECT, where the time is now")
 
 
@@ -161,6 +175,14 @@ def _during(rows: Plan, spans: list[Span]) -> Plan:
 
 def _either(view: str, rows: Plan, condition: Expression) -> Plan:
     """The rows that meet an OR of conditions, of which some ask the time and the others are kept apart."""
+    opened = alternatives(condition)
+    if opened is not None:
+        whole = joined(opened)
+        if len(opened) == 1 and whole != condition:
+            return _filtered(view, rows, whole)
+        condition = whole
+        if not reads_now(condition):
+            return Filter(rows, condition)
     several = condition.arguments if isinstance(condition, Call) and condition.function == "or" else ()
     timed = [part for part in several if reads_now(part)]
     if not timed:
@@ -177,7 +199,10 @@ def _rewrite(condition: Expression) -> str:
     """How to write a condition so that it can be kept."""
     if any(isinstance(part, Call) and part.function in _BY_CLOCK for part in walk(condition)):
         return _IN_ZONES
-    return _MONTHS if any(part.type == YEAR_MONTH for part in walk(condition)) else _WRITE
+    if any(isinstance(part, Call) and part.function in _PARTS and reads_now(part) for part in walk(condition)):
+        return _WHOLE
+    by_months = any(isinstance(part, Call) and part.function == "months_between" for part in walk(condition))
+    return _MONTHS if by_months or any(part.type == YEAR_MONTH for part in walk(condition)) else _WRITE
 
 
 def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan]:

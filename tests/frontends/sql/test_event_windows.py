@@ -108,6 +108,36 @@ def test_views_have_the_windows_of_the_rows_that_are_there(ticks: list[list[Row]
     db.verify().raise_if_different()
 
 
+SAME = {  # queries that mean the same
+    "SELECT k, TUMBLE_START(ts, INTERVAL '10' MINUTE) AS s, TUMBLE_END(ts, INTERVAL '10' MINUTE) AS e, count(*) AS n "
+    "FROM t GROUP BY k, TUMBLE(ts, INTERVAL '10' MINUTE)": VIEWS["tumbling"][0],
+    "SELECT k, hop_start(ts, INTERVAL 4 MINUTES, INTERVAL 10 MINUTES) AS s, hop_end(ts, INTERVAL 4 MINUTES, INTERVAL "
+    "10 MINUTES) AS e, count(*) AS n FROM t GROUP BY k, HOP(ts, INTERVAL 4 MINUTES, INTERVAL 10 MINUTES)":
+        VIEWS["overlapping"][0],
+    "SELECT k, SESSION_START(ts, INTERVAL 5 MINUTES) AS s, SESSION_END(ts, INTERVAL 5 MINUTES) AS e, count(*) AS n "
+    "FROM t GROUP BY k, SESSION(ts, INTERVAL 5 MINUTES)": VIEWS["together"][0],
+    "SELECT k, tumble_start(ts, INTERVAL 10 MINUTES, INTERVAL 3 MINUTES) AS s, count(*) AS n FROM t "
+    "GROUP BY k, TUMBLE(ts, INTERVAL 10 MINUTES, INTERVAL 3 MINUTES) HAVING count(*) > 0":
+        "SELECT k, window.start, count(*) FROM t GROUP BY window(ts, '10 minutes', '10 minutes', '3 minutes'), k",
+    "SELECT * FROM TABLE(TUMBLE(DATA => TABLE t, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL 10 MINUTES))":
+        "SELECT * FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES)",
+    "SELECT * FROM HOP(SIZE => INTERVAL 10 MINUTES, SLIDE => INTERVAL 5 MINUTES, DATA => TABLE t, TIMECOL => "
+    "DESCRIPTOR(ts), OFFSET => INTERVAL 1 MINUTE)":
+        "SELECT * FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 5 MINUTES, INTERVAL 10 MINUTES, INTERVAL 1 MINUTE)",
+    "SELECT * FROM SESSION(DATA => TABLE t PARTITION BY k, id, TIMECOL => DESCRIPTOR(ts), GAP => INTERVAL 5 MINUTES)":
+        "SELECT * FROM SESSION(TABLE t PARTITION BY k, id, DESCRIPTOR(ts), INTERVAL 5 MINUTES)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", SAME)
+def test_windows_in_the_words_of_flink(query: str) -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT, k STRING, ts TIMESTAMP)")
+    with db.transaction() as tx:
+        tx.insert("t", [(n, "ab"[n % 2], START + n * n * MINUTE) for n in range(8)])
+    assert sorted(db.sql(query).rows()) == sorted(db.sql(SAME[query]).rows())
+
+
 def test_a_window_is_a_struct_of_plain_moments() -> None:
     db = ev.connect()
     db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP)")
@@ -134,6 +164,9 @@ MISTAKES = {
     "SELECT session_window(ts, '1 hour') FROM t GROUP BY 5, session_window(ts, '1 hour')": "there is no such column",
     "SELECT * FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 1 HOUR)": "HOP with 1 intervals",
     "SELECT * FROM TUMBLE(t, ts, INTERVAL 1 HOUR)": "write TUMBLE",
+    "SELECT * FROM TUMBLE(DATA => TABLE t, SIZE => DESCRIPTOR(ts))": "write TUMBLE",
+    "SELECT TUMBLE_START(ts) FROM t GROUP BY TUMBLE(ts)": "window of 1 arguments",
+    "SELECT CAST(ts AS TIMESTAMP(3)) FROM t": "but as the type of a column",
 }
 
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import QueryContext
-from everview.frontends.sql.dialect import TimeToLive, WatermarkOf
+from everview.frontends.sql.dialect import LatenessOf, TimeToLive, WatermarkOf
 from everview.frontends.sql.expressions import Site, expression
 from everview.frontends.sql.names import Scope, fold
 from everview.frontends.sql.queries import query
@@ -21,7 +21,7 @@ from everview.plan.timed import Watermark
 from everview.plan.typing import cast
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
-from everview.types import DATE, TIMESTAMP, Field, Schema, Type, unknown_name
+from everview.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, Field, Schema, Type, unknown_name
 
 if TYPE_CHECKING:
     from everview.frontends.sql.constraints import (
@@ -171,8 +171,10 @@ def watermark(node: exp.Expr, ttl: exp.Expr | None, schema: Schema, context: Que
     if fold(node.name) not in by_name:
         raise unknown_name("column", node.name, schema.names)
     time, value = by_name[fold(node.name)], node.expression
-    if time.type not in (TIMESTAMP, DATE):
-        raise context.error(f"a watermark for {time.name}, which is {time.type}", node, "it is for TIMESTAMP or DATE")
+    if time.type not in (TIMESTAMP, TIMESTAMP_NTZ, DATE):
+        raise context.error(
+            f"a watermark for {time.name}, which is {time.type}", node, "it is for TIMESTAMP, TIMESTAMP_NTZ or DATE"
+        )
     moment, delay = (value.this, value.expression) if isinstance(value, exp.Sub) else (value, None)
     if not isinstance(moment, exp.Column) or fold(moment.name) != fold(time.name):
         raise context.error(
@@ -284,6 +286,10 @@ def _said_of_column(
             context.only(kind, "this", "persisted")
             inner = kind.this.this if isinstance(kind.this, exp.Paren) else kind.this
             table.generated[column] = rendered(inner, context)
+        case LatenessOf():
+            at = exp.column(exp.to_identifier(column, quoted=True))
+            promise = WatermarkOf(this=at.this.copy(), expression=exp.Sub(this=at, expression=kind.this.copy()))
+            constraint_of_table(promise, table, context)
         case exp.GeneratedAsIdentityColumnConstraint() | exp.AutoIncrementColumnConstraint():
             raise context.unsupported(f"{said.sql('spark')[:60]} of a column", said.parent or said, NO_SEQUENCE)
         case _:

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.dialects import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
-from everview.frontends.sql.pipes import PipeParser
+from everview.frontends.sql.window_syntax import WindowParser
 
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[01][0-7]{2}|.)", re.DOTALL)
 T = TokenType
@@ -86,6 +86,12 @@ def _respelled(tokens: list[Token]) -> list[Token]:
 
 class TimeToLive(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
     """``TTL INTERVAL 1 DAY`` beside the columns of a table."""
+
+    arg_types = {"this": True}  # noqa: RUF012
+
+
+class LatenessOf(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]
+    """``ts TIMESTAMP LATENESS INTERVAL 5 MINUTES``: a watermark for the column."""
 
     arg_types = {"this": True}  # noqa: RUF012
 
@@ -262,7 +268,7 @@ def _negated(number: exp.Expr | None) -> exp.Expr:
     return number
 
 
-class PlainParser(PipeParser):
+class PlainParser(WindowParser):
     """Spark's parser, with operators and functions as Spark 4 reads them."""
 
     FUNCTIONS = {}  # noqa: RUF012
@@ -272,6 +278,10 @@ class PlainParser(PipeParser):
         for name, reader in Spark.Parser.FUNCTION_PARSERS.items()
         if name not in ("PERCENTILE", "PERCENTILE_APPROX", "APPROX_PERCENTILE", "DECODE", "INITCAP")
     } | dict.fromkeys(("TUMBLE", "HOP", "SESSION"), lambda self: self.window_function())
+    CONSTRAINT_PARSERS = {  # noqa: RUF012
+        **Spark.Parser.CONSTRAINT_PARSERS,
+        "LATENESS": lambda self: self.expression(LatenessOf(this=self._present(self._parse_disjunction()))),
+    }
     ARRAY_CONSTRUCTORS = {}  # noqa: RUF012  # array(1, 2)[0] is an element
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012  # current_date is a column, if there is one
 
@@ -311,27 +321,6 @@ class PlainParser(PipeParser):
         if query is not None and self._match(_ENDING):
             query.meta["emit"] = True
         return query
-
-    def window_function(self) -> exp.Expr:
-        """``TUMBLE(TABLE t [PARTITION BY k], DESCRIPTOR(ts), …)``: the table, its keys, the column, and the rest."""
-        name = self._tokens[self._index - 2].text
-        self._match(T.TABLE)
-        table = self._parse_table()
-        keys = exp.Tuple(expressions=self._partition_keys())
-        described = self._match(T.COMMA) and self._match_text_seq("DESCRIPTOR")
-        if table is None or not described:
-            self.raise_error(f"write {name.upper()}(TABLE t, DESCRIPTOR(ts), INTERVAL 1 HOUR)")
-        column = self._present(self._parse_wrapped(self._parse_column))
-        rest = self._parse_csv(self._parse_disjunction) if self._match(T.COMMA) else []
-        return self.expression(exp.Anonymous(this=name.lower(), expressions=[table, keys, column, *rest]))
-
-    def _partition_keys(self) -> list[exp.Expr]:
-        """The columns behind PARTITION BY, up to the descriptor."""
-        keys = [self._present(self._parse_column())] if self._match(T.PARTITION_BY) else []
-        while keys and self._curr.token_type == T.COMMA and self._next.text.upper() != "DESCRIPTOR":
-            self._advance()
-            keys.append(self._present(self._parse_column()))
-        return keys
 
     def _parse_unary(self) -> exp.Expr | None:
         """A minus before a number is a part of it: ``-1::STRING`` is a text. A plus makes a number of a text."""
@@ -385,12 +374,6 @@ class PlainParser(PipeParser):
         found = self._curr
         self._advance()
         return found
-
-    def _present(self, operand: exp.Expr | None) -> exp.Expr:
-        if operand is None:
-            self.raise_error("an operand is missing")
-        assert operand is not None, "a text without one of its operands is refused"
-        return operand
 
     def _parse_bitwise(self) -> exp.Expr | None:
         """Parse a chain of operators with two stacks, so that a long chain needs no deep recursion."""

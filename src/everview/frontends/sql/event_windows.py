@@ -124,6 +124,7 @@ def _began(moment: Expression, size: int, offset: int) -> Expression:
 
 def windowed(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[exp.Select, NamedRows]:
     """A SELECT with the window that it asks for computed as a part of its rows, and a value in place of its calls."""
+    node = _as_in_spark(node)
     calls = list(_calls(node))
     if not calls:
         return node, rows
@@ -137,6 +138,23 @@ def windowed(node: exp.Select, rows: NamedRows, context: QueryContext) -> tuple[
     held.value = made.struct
     shown = BoundValue(this=held)
     return _replaced(node, name, shown, rows.scope), NamedRows(made.plan, rows.scope)
+
+
+def _as_in_spark(node: exp.Select) -> exp.Select:
+    """The SELECT with ``TUMBLE(ts, size)`` and ``TUMBLE_START(ts, size)`` of Flink as Spark's calls."""
+    node = node.copy()
+    for part in list(_own(node)):
+        name, _, edge = fold(part.name).partition("_") if isinstance(part, exp.Anonymous) else ("", "", "")
+        if name not in _USAGE or edge not in ("", "start", "end") or isinstance(part.parent, exp.Table):
+            continue
+        given = [argument.copy() for argument in part.expressions]
+        if name == "hop" and len(given) > 2:
+            given[1], given[2] = given[2], given[1]
+        elif name == "tumble" and len(given) > 2:
+            given.insert(2, given[1].copy())
+        made: exp.Expr = exp.Anonymous(this=SESSION if name == "session" else WINDOW, expressions=given)
+        part.replace(exp.Dot(this=made, expression=exp.to_identifier(edge)) if edge else made)
+    return node
 
 
 def _name(node: exp.Expr) -> str | None:
@@ -262,6 +280,8 @@ def windowed_table(
 ) -> Bound:
     """The rows of ``TUMBLE(TABLE t, DESCRIPTOR(ts), size [, offset])`` and its kin, with the window of each."""
     name = node.name.lower()
+    if len(node.expressions) < 3 or not isinstance(node.expressions[1], exp.Tuple):
+        raise context.error(f"{name.upper()} of which table, by which time?", node, _USAGE[name])
     table, keys, column, *lengths = node.expressions
     rows = relation(table, context)
     site = Site(context, rows.scope, f"the arguments of {name.upper()}")

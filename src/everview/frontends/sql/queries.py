@@ -25,7 +25,7 @@ from everview.frontends.sql.pipes import Place
 from everview.frontends.sql.rewrite import replaced
 from everview.frontends.sql.rows import ONE_ROW, NamedRows
 from everview.frontends.sql.sets import first_columns, set_operation, trimmed
-from everview.frontends.sql.sources import from_clause, relation, renamed
+from everview.frontends.sql.sources import WINDOWING, from_clause, relation, renamed
 from everview.frontends.sql.stars import star_of, starred
 from everview.frontends.sql.unordered import ordered, refuse_unordered
 from everview.frontends.sql.values import relation as constant_relation
@@ -286,7 +286,7 @@ def selected(node: exp.Select, rows: NamedRows, context: QueryContext) -> Bound:
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
         rows = NamedRows(Filter(rows.plan, test), rows.scope)
-    if any(called.name.lower() in ("window", "session_window") for called in node.find_all(exp.Anonymous)):
+    if any(called.name.lower() in _OF_TIME for called in node.find_all(exp.Anonymous)):
         node, rows = windowed(node, rows, context)
     unfinished, site = bind_items(node, rows, context)
     _bind_rest(node, unfinished, site)
@@ -299,6 +299,11 @@ def selected(node: exp.Select, rows: NamedRows, context: QueryContext) -> Bound:
     if unfinished.qualify is not None:
         unfinished.rows = NamedRows(Filter(unfinished.rows.plan, unfinished.qualify), unfinished.rows.scope)
     return _projected(node, unfinished, context)
+
+
+_OF_TIME = frozenset(
+    ["window", "session_window", *(f"{name}{edge}" for name in WINDOWING for edge in ("", "_start", "_end"))]
+)
 
 
 def _check_places(node: exp.Select, unfinished: UnfinishedSelect, site: Site) -> None:

@@ -119,6 +119,11 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
             hint = "write TIME, which has six, and CAST(x AS TIME(3)) where it is read"
             raise context.unsupported(f"TIME({inner[0].name}) inside of a type", node, hint)
         return TIME
+    if simple in (TIMESTAMP, TIMESTAMP_NTZ) and len(inner) == 1 and inner[0].name in tuple("0123456"):
+        if inner[0].name != "6" and not _of_column(node):  # a column keeps all six
+            hint = "write date_trunc('millisecond', ts) to cut digits off"
+            raise context.unsupported(f"{simple.sql}({inner[0].name}) but as the type of a column", node, hint)
+        return simple
     if simple is None or (inner and kind not in _LENGTHS):
         name = kind.value if isinstance(kind, D) and not inner else node.sql()[:60]
         raise context.unsupported(f"the type {name}", node, _NEAR.get(kind, f"there are {_KNOWN}"))

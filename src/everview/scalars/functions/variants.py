@@ -20,9 +20,9 @@ import pyarrow as pa
 from everview.codes.rows import python_values
 from everview.errors import BadPattern, EverviewError
 from everview.scalars.functions.json_text import java_float, quoted
-from everview.scalars.functions.kernel import Failed, Kernel, Kind, Value, constant, each, each_row
+from everview.scalars.functions.kernel import Checked, Failed, Kernel, Kind, Value, constant, each, each_row
 from everview.scalars.functions.variant_columns import plain_variants
-from everview.scalars.functions.zones import tzinfo_of
+from everview.scalars.functions.zones import tzinfo_of, zone_of
 from everview.scalars.shapes import merged, shape_of, spelled
 from everview.types import (
     FLOAT,
@@ -389,19 +389,29 @@ def _object(out: Kind, a: Value) -> Any:
     return to_variant(a, type_of_arrow(a.type))
 
 
-def _json_of(out: Kind, a: Value, zone: Value | None = None) -> Any:
-    clock = dt.UTC if zone is None else tzinfo_of(zone.as_py())
-    return each(out, lambda raw: variant_json(Variant(raw).value, clock), a)
+def _json_of(out: Kind, a: Value, *zone: Value) -> Any:
+    if zone:
+        return each(out, lambda raw, name: variant_json(Variant(raw).value, _known_zone(name)), a, *zone)
+    return each(out, lambda raw: variant_json(Variant(raw).value), a)
+
+
+def _known_zone(name: str) -> dt.tzinfo:
+    if zone_of(name) is None:
+        raise Failed(f"there is no zone {name!r}")
+    return tzinfo_of(name)
 
 
 def _in_zone(out: Kind, a: Value, type_: Value, zone: Value) -> Any:
     from everview.scalars.variant_casts import from_variant
 
+    if zone_of(zone.as_py()) is None:
+        failed = a.is_valid().to_numpy(zero_copy_only=False)
+        return Checked(pa.nulls(len(a), out), failed, f"there is no zone {zone.as_py()!r}")
     return from_variant(a, parse_type(type_.as_py()), zone.as_py())
 
 
 KERNELS: Final[dict[str, Kernel]] = {
-    "variant_in_zone": _in_zone,
+    "variant_in_zone": constant(2, _in_zone),
     "parse_json": lambda out, a: each(out, _parsed, a),
     "variant_json": _json_of,
     "variant_at": constant(1, _at),

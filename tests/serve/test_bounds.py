@@ -100,6 +100,7 @@ def test_copied_numbers_are_bounded(client):
         "SELECT " + "+".join(["1"] * 1000),
         "SELECT " + "||".join(["'a'"] * 1500),
         "SELECT 1" + "::int" * 1000,
+        "SELECT " + ",".join(["1"] * 66000),
         "SELECT " + "(" * 3000 + "1" + ")" * 3000,
     ],
 )

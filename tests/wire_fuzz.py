@@ -12,7 +12,10 @@ STARTUP = struct.pack("!ii", 0, 196608)[4:] + b"user\0ada\0database\0everview\0\
 TEXTS = (
     b"SELECT 1", b"SELECT * FROM t", b"INSERT INTO t VALUES ($1, $2)", b"BEGIN", b"COMMIT", b"ROLLBACK", b"SAVEPOINT s",
     b"COPY t FROM STDIN", b"COPY t TO STDOUT", b"SUBSCRIBE v", b"SELECT '", b"/*", b"SELECT $99999", b"\xff\xfe", b"",
-    b"SELECT " + b"(" * 500, b"SET search_path TO x", b"DISCARD ALL", b";;;", b"SELECT 1; SELECT 2; SELEC 3",
+    b"SELECT " + b"(" * 500, b"SET search_path TO x", b"DISCARD ALL", b";;;", b"SELECT $65536",
+    b"SELECT $999999999999", b"SELECT $0", b"SELECT $1::numeric", b"SELECT round(1.5, -20000000)",
+    b"SELECT repeat('x', 2000000000)", b"DECLARE c CURSOR FOR SELECT 1", b"FETCH 5 FROM c", b"BEGIN READ ONLY",
+    b"SELECT 1; SELECT 2; SELEC 3",
 )  # fmt: skip
 
 

@@ -100,6 +100,7 @@ def test_copied_numbers_are_bounded(client):
         "SELECT " + "+".join(["1"] * 1000),
         "SELECT " + "||".join(["'a'"] * 1500),
         "SELECT 1" + "::int" * 1000,
+        "SELECT " + ",".join(["1"] * 66000),
         "SELECT " + "(" * 3000 + "1" + ")" * 3000,
     ],
 )
@@ -352,6 +353,12 @@ def test_cursors_are_moved_closed_and_end_with_their_transaction(client):
     assert client.execute("CLOSE c").statusmessage == "CLOSE CURSOR"
     assert outcome(client, "FETCH c") == "34000"
     client.execute("ROLLBACK; BEGIN; DECLARE c CURSOR FOR SELECT 1; COMMIT")
+    client.execute(
+        "BEGIN; DECLARE early CURSOR FOR SELECT 7; SAVEPOINT s; DECLARE c CURSOR FOR SELECT 1; ROLLBACK TO s"
+    )
+    assert client.execute("FETCH early").fetchall() == [(7,)]
+    assert outcome(client, "FETCH c") == "34000"
+    client.execute("ROLLBACK")
     for text, state in (("FETCH c", "34000"), ("CLOSE c", "34000"), ("FETCH BACKWARD 1 FROM c", "0A000")):
         assert outcome(client, text) == state
 

@@ -58,6 +58,7 @@ _SYSTEM: Final = re.compile(
     r"getdatabaseencoding|quote_ident|inet_|array_to_string|\buser\b",
     re.IGNORECASE,
 )
+MOST_COLUMNS: Final = 1_664  # of a result, as in PostgreSQL
 MOST_PARAMETERS: Final = 65_535  # as many as a message counts
 SHORT: Final = 5_000  # characters of a text that is kept
 _READING: Final = ("SELECT", "WITH", "VALUES", "EXPLAIN", "SHOW", "DESCRIBE", "TABLE")
@@ -115,7 +116,11 @@ class SqlStatement:
     @cached_property
     def parsed(self) -> tuple[Parsed, SqlText]:
         """Its tree, and the text to point into."""
-        return parse_one(self.text[: self.start] + self.piece, self.start, self.dialect)
+        parsed, source = parse_one(self.text[: self.start] + self.piece, self.start, self.dialect)
+        if len(getattr(parsed.tree, "selects", ())) > MOST_COLUMNS:
+            hint = "ask for fewer columns"
+            raise ClientError(f"target lists can have at most {MOST_COLUMNS} entries", "54011", hint=hint)
+        return parsed, source
 
     @cached_property
     def lookup(self) -> TableLookup | None:

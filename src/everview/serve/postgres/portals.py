@@ -124,6 +124,11 @@ class KeptByName:
             raise ClientError(f'portal "{name}" does not exist', "34000")
         return self._portals[name]
 
+    @property
+    def portals(self) -> frozenset[str]:
+        """The names of the portals that are open, but for the one at hand."""
+        return frozenset(self._portals) - {""}
+
     def close(self, name: str) -> None:
         """Let go of a portal, if there is one of that name."""
         portal = self._portals.pop(name, None)

@@ -27,7 +27,7 @@ class PgTransaction:
         self.in_block = False  # between BEGIN and its end
         self._implicit = False  # in a transaction of several statements that nobody began
         self._failed = False
-        self._savepoints: list[tuple[str, ParkedChanges | None]] = []
+        self._savepoints: list[tuple[str, ParkedChanges | None, frozenset[str]]] = []  # with the portals that are open
         self._defined: str | None = None  # the tag of a definition that has changed inside
 
     @property
@@ -106,7 +106,7 @@ class PgTransaction:
             raise ClientError(f"{said} can only be used in transaction blocks", "25P01", hint="write BEGIN first")
         if kind == "SAVEPOINT":
             require_room(self._savepoints)
-            self._savepoints.append((name, await self._changes_so_far()))
+            self._savepoints.append((name, await self._changes_so_far(), self._kept.portals))
             return "SAVEPOINT"
         place = next((i for i in reversed(range(len(self._savepoints))) if self._savepoints[i][0] == name), None)
         if place is None:
@@ -115,6 +115,8 @@ class PgTransaction:
             del self._savepoints[place:]
             return "RELEASE"
         del self._savepoints[place + 1 :]
+        for opened in self._kept.portals - self._savepoints[place][2]:
+            self._kept.close(opened)
         await self._roll_back()
         session = self._context.session
         self._failed, session.in_transaction = False, True

@@ -22,13 +22,12 @@ from everview.codes import (
     encode_rows,
     encode_weighted,
     ingest,
-    order_kinds,
     references,
     to_rows,
 )
 from everview.codes.encode import column_by_column
 from everview.codes.messages import weighted_table
-from everview.types import ANY, BIGINT, Array, Field, Schema, Struct
+from everview.types import ANY, BIGINT, Field, Schema
 
 
 @given(schemas_and_rows(scalar_types) | schemas_and_rows())
@@ -187,11 +186,6 @@ def test_references_are_what_decoding_needs(given_rows):
     d.sweep(references(schema, words))
     assert same(decode_rows(schema, words, d), rows)
     assert len(d) == sum(len(codes[codes != -(2**63)]) for codes in references(schema, words).values())
-
-
-def test_order_kinds():
-    schema = Schema([Field("a", BIGINT), Field("b", ANY), Field("c", Array(ANY)), Field("d", Struct([]))])
-    assert order_kinds(schema).tolist() == [0, 0, 0, -1, 96, 104]
 
 
 def test_a_map_may_hold_null_for_a_struct_with_a_field_that_may_not_be_null():

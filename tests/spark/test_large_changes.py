@@ -76,6 +76,20 @@ def test_changes_by_key(spark: SparkSession, tmp_path: Path, key: tuple[str, ...
     assert (by_tasks.counts, by_tasks.nulls, by_tasks.schema) == (here.counts, here.nulls, here.schema)
 
 
+def test_keys_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Names that the counting of rows might have for itself."""
+    schema = "row BIGINT, come BIGINT, gone BIGINT, doubled BIGINT, `a``b.c` STRING"
+    large = stored(
+        tmp_path / "s", [((1, 2, 3, 4, "x"), 1)], [((1, 2, 3, 4, "x"), -1), ((1, 2, 3, 4, "y"), 1)], schema=schema
+    )
+    for key in (("row", "come", "gone"), ("doubled",), ("a`b.c",)):
+        by_tasks, here = (keyed_change(spark, "v", each, key) for each in (large, large.batch()))
+        assert Counter(map(str, by_tasks.frame(spark).toArrow().to_pylist())) == Counter(
+            map(str, here.rows.to_pylist())
+        )
+        assert by_tasks.counts == here.counts
+
+
 @pytest.mark.parametrize("rows", [[(1, "a", 1), (1, "b", 1)], [(1, "a", 2)], [(1, "b", -1), (1, "c", -1)]])
 def test_a_key_of_two_rows_is_refused(spark: SparkSession, tmp_path: Path, rows: list[Any]) -> None:
     first = [((0, "z"), 1), ((1, "b"), 1), ((1, "c"), 1)]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OP: Final = "_everview_op"  # the column that says what to do with a row
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 _DOUBLED: Final = "_everview_doubled"  # the column that says whether a key has several rows
+_ROW, _COME, _GONE = "_everview_row", "_everview_come", "_everview_gone"  # beside columns of a key, of whatever name
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +164,11 @@ def _grouped(frame: DataFrame, names: tuple[str, ...], key: tuple[str, ...]) -> 
     weight, row = f.col("_weight"), f.struct(*map(quoted, names))
     come, gone = (_total(f.when(side, f.abs(weight))) for side in (weight > 0, weight < 0))
     summed = frame.groupBy(*map(quoted, key)).agg(
-        f.max_by(row, weight).alias("row"), come.alias("come"), gone.alias("gone")
+        f.max_by(row, weight).alias(_ROW), come.alias(_COME), gone.alias(_GONE)
     )
-    op = f.when(f.col("come") == 0, DELETE).when(f.col("gone") == 0, INSERT).otherwise(UPDATE)
-    doubled = (f.col("come") > 1) | (f.col("gone") > 1)
-    return summed.select("row.*", op.alias(OP), doubled.alias(_DOUBLED))
+    op = f.when(f.col(_COME) == 0, DELETE).when(f.col(_GONE) == 0, INSERT).otherwise(UPDATE)
+    doubled = (f.col(_COME) > 1) | (f.col(_GONE) > 1)
+    return summed.select(f"{_ROW}.*", op.alias(OP), doubled.alias(_DOUBLED))
 
 
 def _total(weights: Column) -> Column:

@@ -61,8 +61,8 @@ def first(plan: Top, stream: Stream) -> Stream:
     stream, places = extended(stream, plan.expressions)
     names = stream.schema.names
     order = [(names[column], how) for column, (_, how) in zip(places, plan.order, strict=True)]
-    limit = ALL if plan.limit is None else plan.limit
-    rows = stream.top(limit, order, by=[names[column] for column in plan.partition], skip=plan.offset)
+    limit, skip = ALL if plan.limit is None else min(plan.limit, ALL), min(plan.offset, ALL - 1)
+    rows = stream.top(limit, order, by=[names[column] for column in plan.partition], skip=skip)
     return picked(rows, range(width))
 
 

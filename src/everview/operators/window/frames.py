@@ -54,6 +54,7 @@ class Places:
 
     def frame(self, unit: str, start: int | None, end: int | None) -> tuple[Words, Words]:
         """The frame of each row as (first, end); equal where the frame is empty."""
+        start, end = self._within(start), self._within(end)
         if unit == "rows":
             low = self.starts if start is None else np.clip(self.at + start, self.starts, self.stops)
             high = self.stops if end is None else np.clip(self.at + end + 1, self.starts, self.stops)
@@ -64,6 +65,11 @@ class Places:
             low = self.starts if start is None else self.first_peers
             high = self.stops if end is None else self.after_peers
         return low, np.maximum(low, high)
+
+    def _within(self, offset: int | None) -> int | None:
+        """An offset that leads no further than beyond all rows, so that no sum of it with a place leaves 64 bits."""
+        most = self.rows.shape[0]
+        return None if offset is None else max(-most, min(offset, most))
 
     def _first_of(self, offset: int) -> Words:
         """The first row of the group of peers so many groups further on, within the partition."""

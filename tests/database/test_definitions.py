@@ -14,7 +14,7 @@ import pytest
 from database.defined import ACCOUNT, TRANSFER, VIEWS, exposure, reach
 from everview import Database, connect
 from everview.circuit.stream import Stream
-from everview.errors import CircuitError, DefinitionError, FunctionError, SchemaError, UnknownName
+from everview.errors import CircuitError, DefinitionError, EverviewError, FunctionError, SchemaError, UnknownName
 
 Relations = Mapping[str, Stream]
 ACCOUNTS = [(i, f"owner {i}", ["UK", "DE", None][i % 3]) for i in range(20)]
@@ -302,3 +302,25 @@ def test_a_commit_that_fails_changes_nothing(change: str, tmp_path: Path, monkey
         tmp_path / "s", views={**VIEWS, "exposure": VIEWS["by_country"] if change == "replace" else exposure}
     ) as db:
         assert db.verify()
+
+
+def test_a_temporary_view_is_a_name_until_the_database_is_closed(tmp_path: Path) -> None:
+    db = connect(tmp_path / "state")
+    db.sql("CREATE TABLE t (a INT, b INT); INSERT INTO t VALUES (1, 2), (3, 4)")
+    db.sql(
+        "CREATE TEMPORARY VIEW added AS SELECT a + b AS c FROM t; CREATE TEMP VIEW twice AS SELECT c * 2 AS d FROM added"
+    )
+    db.sql("CREATE OR REPLACE TEMP VIEW added (c) AS SELECT a - b FROM t")
+    assert sorted(db.sql("SELECT d FROM twice")) == [(-2,), (-2,)]
+    assert list(db.sql("SHOW VIEWS LIKE 'tw*'")) == [("default", "twice", True, False)]
+    for text, said in (
+        ("CREATE MATERIALIZED VIEW kept AS SELECT d FROM twice", "kept would outlast twice"),
+        ("CREATE OR REPLACE VIEW added AS SELECT 1 AS c", 'there is a view "added"'),
+        ("CREATE TEMPORARY MATERIALIZED VIEW x AS SELECT 1 AS c", "a materialized view that is temporary"),
+    ):
+        with pytest.raises(EverviewError, match=said):
+            db.sql(text)
+    db.sql("CREATE VIEW stays AS SELECT a FROM t")
+    db.close()
+    with connect(tmp_path / "state") as again:
+        assert again.views() == ["stays"]

@@ -21,7 +21,7 @@ VIEWS = """
     CREATE MATERIALIZED VIEW by_shop AS
       SELECT s.shop, t.city, COUNT(*) AS n, SUM(s.amount) AS total, AVG(s.amount) AS mean
       FROM sale s LEFT JOIN town t ON t.shop = s.shop GROUP BY s.shop, t.city;
-    CREATE VIEW large AS SELECT * FROM sale WHERE amount > 10;
+    CREATE TEMPORARY VIEW large AS SELECT * FROM sale WHERE amount > 10;
     CREATE MATERIALIZED VIEW large_by_day AS
       SELECT CAST(at AS DATE) AS day, COUNT(*) AS n FROM large GROUP BY CAST(at AS DATE);
     CREATE MATERIALIZED VIEW rich AS SELECT shop FROM by_shop WHERE total > (SELECT AVG(total) FROM by_shop);

@@ -114,12 +114,16 @@ class Catalog:
 
     def with_view(self, view: ViewDefinition) -> Catalog:
         self.require_free("view", view.name)
+        self.require_lasting(view)
         return replace(self, views={**self.views, view.name: view})
 
     def with_other(self, view: ViewDefinition) -> Catalog:
         """The catalog with a view in place of the one of the same name."""
         if view.name not in self.views:
             return self.with_view(view)
+        if view.temporary != self.views[view.name].temporary:
+            self.require_free("view", view.name)
+        self.require_lasting(view)
         if not view.comments:
             view = replace(view, comments=self.views[view.name].comments)
         if self.views[view.name].dialect == DATALOG != view.dialect:
@@ -227,7 +231,7 @@ class Catalog:
     def to_json(self) -> dict[str, Any]:
         return {
             "tables": [[table.name, table.to_json()] for table in self.tables.values()],
-            "views": [[view.name, view.to_json()] for view in self.views.values() if view.guards is None],
+            "views": [[view.name, view.to_json()] for view in self.views.values() if view.stored],
             "rules": [ruleset.to_json() for ruleset in self.rules],
             **({"schemas": list(self.schemas)} if self.schemas else {}),
             **({"functions": [[f.name, f.text, f.dialect] for f in self.functions.values()]} if self.functions else {}),
@@ -240,6 +244,13 @@ class Catalog:
             if known.casefold() == name.casefold():
                 kind = "table" if known in self.tables else "view"
                 raise DefinitionError(f'there is a {kind} "{known}" already', hint=f"give the {what} another name")
+
+    def require_lasting(self, view: ViewDefinition) -> None:
+        """Refuse a view that is stored and reads one that is temporary."""
+        passing = [name for name in view.reads if name in self.views and self.views[name].temporary]
+        if passing and not view.temporary:
+            hint = f"write CREATE TEMPORARY VIEW {view.name}, or CREATE VIEW {passing[0]}"
+            raise DefinitionError(f"{view.name} would outlast {passing[0]}, which is temporary", hint=hint)
 
     def require_order(self) -> None:
         """Refuse views that read themselves through other views."""

@@ -145,7 +145,13 @@ class ViewDefinition:
     parameters: Mapping[str, Literal] = field(default_factory=dict[str, Literal])  # the values in its text
     comments: Mapping[str, str] = field(default_factory=dict[str, str])  # of columns; of the view by ""
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])  # rows of the tables that its joins are ordered by
+    temporary: bool = False  # whether it ends with the process, and is not stored
     guards: tuple[str, str] | None = None  # the table and the constraint whose broken rows it shows, which are none
+
+    @property
+    def stored(self) -> bool:
+        """Whether the state of a database has it by its text."""
+        return self.guards is None and not self.temporary
 
     @classmethod
     def of_plan(cls, named: NamedPlan, text: str, dialect: str, read: Reader) -> ViewDefinition:

@@ -184,7 +184,9 @@ def sql_view(statement: CreateView, known: ReadableDatabase, sizes: Mapping[str,
     if statement.on_close:
         named = on_close(named, lowered_aside(known.catalog, named.optimized))
     view = ViewDefinition.of_plan(named, statement.text, statement.dialect, reader)
-    return replace(view, parameters=parameters, sizes=sizes) if parameters or sizes else view
+    if parameters or sizes or statement.temporary:
+        return replace(view, parameters=parameters, sizes=sizes, temporary=statement.temporary)
+    return view
 
 
 def statistics_of(sizes: Mapping[str, int]) -> dict[str, Statistics]:

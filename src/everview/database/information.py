@@ -40,7 +40,9 @@ def _schemata(catalog: Catalog) -> Iterator[tuple[Any, ...]]:
 def _kind(relation: TableDefinition | ViewDefinition) -> str:
     if isinstance(relation, TableDefinition):
         return "BASE TABLE"
-    return "MATERIALIZED VIEW" if relation.materialized else "VIEW"
+    if relation.materialized:
+        return "MATERIALIZED VIEW"
+    return "TEMPORARY VIEW" if relation.temporary else "VIEW"
 
 
 def _tables(catalog: Catalog) -> Iterator[tuple[Any, ...]]:

@@ -298,7 +298,10 @@ def _create(node: exp.Create, text: str, context: QueryContext) -> st.Statement:
 
 def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.CreateView:
     name = relation_name(node.this, context)
-    properties = properties_of(node, context, exp.MaterializedProperty, exp.SchemaCommentProperty)
+    properties = properties_of(
+        node, context, exp.MaterializedProperty, exp.TemporaryProperty, exp.SchemaCommentProperty
+    )
+    temporary = any(isinstance(part, exp.TemporaryProperty) for part in properties)
     said = next((part.name for part in properties if isinstance(part, exp.SchemaCommentProperty)), None)
     if any(is_information(table) for table in node.find_all(exp.Table)):
         hint = "definitions change without a change of any table; ask by SELECT"
@@ -323,7 +326,11 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     order = bound.order if kept else ()
     replaces, exists = bool(node.args.get("replace")), bool(node.args.get("exists"))
     kept = any(isinstance(part, exp.MaterializedProperty) for part in properties)
-    made = st.CreateView(text, name, plan, kept, replaces, exists, order, context.dialect, comment=said)
+    if kept and temporary:
+        raise context.error("a materialized view that is temporary", node, "keep its rows, or leave MATERIALIZED out")
+    made = st.CreateView(
+        text, name, plan, kept, replaces, exists, order, context.dialect, comment=said, temporary=temporary
+    )
     emits = bool(node.expression.meta.get("emit"))
     if made.materialized and any(isinstance(part, Recursive) and part.level is not None for part in all_plans(plan)):
         hint = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -123,16 +123,19 @@ def _relations(kinds: tuple[str, ...], match: re.Match[str], context: QueryConte
     return sorted(r for r in here if r[1] in names)
 
 
+_VIEWS: Final = ("VIEW", "MATERIALIZED VIEW", "TEMPORARY VIEW")
+
+
 def _tables(match: re.Match[str], context: QueryContext) -> Values:
-    found = _relations(("BASE TABLE", "VIEW", "MATERIALIZED VIEW"), match, context)
+    found = _relations(("BASE TABLE", *_VIEWS), match, context)
     fields = [*_texts("namespace", "tableName"), Field("isTemporary", BOOLEAN, nullable=False)]
-    return rows_of(fields, [(schema, name, False) for schema, name, _ in found])
+    return rows_of(fields, [(schema, name, kind == "TEMPORARY VIEW") for schema, name, kind in found])
 
 
 def _views(match: re.Match[str], context: QueryContext) -> Values:
-    found = _relations(("VIEW", "MATERIALIZED VIEW"), match, context)
+    found = _relations(_VIEWS, match, context)
     kinds = (Field(name, BOOLEAN, nullable=False) for name in ("isTemporary", "isMaterialized"))
-    rows = [(schema, name, False, kind == "MATERIALIZED VIEW") for schema, name, kind in found]
+    rows = [(schema, name, kind == "TEMPORARY VIEW", kind == "MATERIALIZED VIEW") for schema, name, kind in found]
     return rows_of([*_texts("namespace", "viewName"), *kinds], rows)
 
 

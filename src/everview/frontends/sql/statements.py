@@ -51,7 +51,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateView(Statement):
-    """``CREATE [OR REPLACE] [MATERIALIZED] VIEW``.
+    """``CREATE [OR REPLACE] [MATERIALIZED | TEMPORARY] VIEW``.
 
     `order` is what ORDER BY asks of the rows when they are shown, where it is by the view's own columns.
     """
@@ -66,6 +66,7 @@ class CreateView(Statement):
     parameters: Mapping[str, Expression] = field(default_factory=dict[str, Expression])  # the values in its text
     on_close: bool = False  # whether a row is there once it cannot change any more
     comment: str | None = None
+    temporary: bool = False  # whether it ends with the process
 
     @property
     def given(self) -> dict[str, Literal]:

@@ -308,7 +308,7 @@ def test_a_temporary_view_is_a_name_until_the_database_is_closed(tmp_path: Path)
     db = connect(tmp_path / "state")
     db.sql("CREATE TABLE t (a INT, b INT); INSERT INTO t VALUES (1, 2), (3, 4)")
     db.sql(
-        "CREATE TEMPORARY VIEW added AS SELECT a + b AS c FROM t; CREATE TEMP VIEW twice AS SELECT c * 2 AS d FROM added"
+        "CREATE TEMPORARY VIEW added AS SELECT a + b AS c FROM t;CREATE TEMP VIEW twice AS SELECT c * 2 AS d FROM added"
     )
     db.sql("CREATE OR REPLACE TEMP VIEW added (c) AS SELECT a - b FROM t")
     assert sorted(db.sql("SELECT d FROM twice")) == [(-2,), (-2,)]

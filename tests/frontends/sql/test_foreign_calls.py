@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -33,9 +34,9 @@ COLUMNS = "id INT, i INT, x DOUBLE PRECISION, s VARCHAR, l INT[], d DATE, ts TIM
 FIRST = {"duckdb": ", MAP{'a': i} AS m, x::FLOAT AS f", "postgres": ""}
 
 
-def calls(name: str) -> list[str]:
-    """The calls of a file, a line each."""
-    lines = (HERE / f"{name}_calls.txt").read_text().splitlines()
+def lines_of(name: str) -> list[str]:
+    """The lines of a file, without comments."""
+    lines = (HERE / name).read_text().splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
@@ -76,16 +77,36 @@ def test_duckdb_answers_alike() -> None:
     database = duckdb.connect()
     database.execute(f"CREATE TABLE t ({COLUMNS})")
     database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", ROWS)
-    check("duckdb", calls("duckdb"), lambda query: database.execute(query).fetchall())
+    check("duckdb", lines_of("duckdb_calls.txt"), lambda query: database.execute(query).fetchall())
+
+
+def rows_in_postgresql(database: psycopg.Connection[Any]) -> None:
+    """Make the table of the rows, for one connection."""
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute(f"CREATE TEMP TABLE t ({COLUMNS})")
+    for row in ROWS:
+        database.execute("INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
 
 
 def test_postgresql_answers_alike(postgres: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as database:
-        database.execute("SET TimeZone = 'UTC'")
-        database.execute(f"CREATE TEMP TABLE t ({COLUMNS})")
-        for row in ROWS:
-            database.execute("INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
-        check("postgres", calls("postgres"), lambda query: database.execute(query.encode()).fetchall())
+        rows_in_postgresql(database)
+        check("postgres", lines_of("postgres_calls.txt"), lambda query: database.execute(query.encode()).fetchall())
+
+
+def test_queries_of_postgresql(postgres: str) -> None:
+    """Views of whole queries hold the rows that PostgreSQL answers."""
+    queries = lines_of("postgres_queries.txt")
+    with psycopg.connect(postgres, autocommit=True) as database, ev.connect() as db:
+        rows_in_postgresql(database)
+        db.sql(f"CREATE TABLE t ({COLUMNS})", dialect="postgres")
+        for number, query in enumerate(queries):
+            db.sql(f"CREATE MATERIALIZED VIEW v{number} AS {query}", dialect="postgres")
+        db.apply({"t": [(row, 1) for row in ROWS[:3]]})
+        db.apply({"t": [(row, 1) for row in ROWS[2:]] + [(ROWS[2], -1)]})
+        for number, query in enumerate(queries):
+            theirs = Counter(map(comparable, database.execute(query.encode()).fetchall()))
+            assert Counter(map(comparable, db.view(f"v{number}").rows())) == theirs, query
 
 
 LETTERS = [chr(code) for code in range(0x20, 0x2FFF) if not 0xD800 <= code < 0xE000]
@@ -153,7 +174,7 @@ REFUSED = """
 postgres | sqrt(-1) | square root of a negative number
 postgres | ln(0) | logarithm of a number that is not positive
 postgres | log(-1) | logarithm of a number that is not positive
-postgres | 'a\\'::bytea | is no bytea
+postgres | 'a\\'::bytea | is no BINARY
 postgres | to_char(1, '999') | to_char of a number
 postgres | to_char(now(), 'xyz') | in the pattern
 postgres | to_date('a', 'DD DAY') | DAY where a moment is read

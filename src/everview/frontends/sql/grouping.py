@@ -145,24 +145,43 @@ def _keys(
 ) -> tuple[tuple[Expression, ...], Sets]:
     """All keys in order, and the sets of them that make groups."""
     site.context.only(clause, "expressions", "grouping_sets", "rollup", "cube", "all")
-    if clause.args.get("all") and not any(v.bare and v.called("all") for v in site.scope.visible):
+    if _by_all(clause, site):
         keys = tuple(dict.fromkeys(untyped(e) for e in select.items if not _aggregates(e)))
         return keys, (keys,)
     plain, factors = _factors(clause, select, replace(site, aggregates=False, windows=False))
     if _count(factors) > MOST_SETS:
         raise site.context.error("too many grouping sets", clause, f"at most {MOST_SETS} are possible")
     sets = tuple(tuple(dict.fromkeys(k for part in chosen for k in part)) for chosen in product(*factors))
+    if clause.args.get("all") is False:  # GROUP BY DISTINCT
+        sets = tuple({frozenset(chosen): chosen for chosen in sets}.values())
     keys = tuple(dict.fromkeys([*plain, *(k for chosen in sets for k in chosen)]))
     for key in keys:
         _check_key(key, clause, site.context)
     return keys, (keys,) if len(sets) == 1 and set(sets[0]) == set(keys) else sets
 
 
+_PARTS = ("expressions", "grouping_sets", "rollup", "cube")
+
+
+def _by_all(clause: exp.Group, site: Site) -> bool:
+    """Whether ALL stands for all items that are no aggregates; PostgreSQL's ``ALL a, b`` says what holds anyway."""
+    if not clause.args.get("all") or _is_called_all(site):
+        return False
+    alone = not any(clause.args.get(part) for part in _PARTS)
+    if not alone and site.context.dialect != "postgres":
+        raise site.context.error("GROUP BY ALL and what else?", clause, "write GROUP BY ALL, or the keys alone")
+    return alone
+
+
+def _is_called_all(site: Site) -> bool:
+    return any(v.bare and v.called("all") for v in site.scope.visible)
+
+
 def _factors(clause: exp.Group, select: UnfinishedSelect, site: Site) -> tuple[list[Expression], list[Sets]]:
     """The plain keys, and the parts of GROUP BY as sets of keys: groups are made by one set of each part, together."""
     factors: list[Sets] = []
     plain: list[Expression] = []
-    if clause.args.get("all"):  # a column is called so
+    if clause.args.get("all") and _is_called_all(site):
         plain, factors = [site.scope.find(("all",))], [((site.scope.find(("all",)),),)]
     for part in clause.expressions:
         if isinstance(part, (exp.Rollup, exp.Cube, exp.GroupingSets)):

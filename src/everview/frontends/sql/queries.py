@@ -180,8 +180,9 @@ def _limited(bound: Bound, by: tuple[tuple[Expression, str], ...], node: exp.Exp
     limit, offset = _count(node.args.get("limit"), context), _count(node.args.get("offset"), context) or 0
     if limit is None and not offset:
         return bound
-    if limit is not None and _with_ties(node.args.get("limit")):
-        return replace(bound, plan=_ties(bound.plan, by, limit, offset, node, context))
+    if limit and _with_ties(node.args.get("limit")):
+        ties = _ties(bound.plan, by, limit + offset, node, context)
+        return replace(bound, plan=Top(ties, by, None, offset) if offset else ties)
     return replace(bound, plan=Top(bound.plan, by, limit, offset))
 
 
@@ -191,15 +192,15 @@ def _with_ties(node: exp.Expr | None) -> bool:
 
 
 def _ties(
-    plan: Plan, by: tuple[tuple[Expression, str], ...], limit: int, offset: int, node: exp.Expr, context: QueryContext
+    plan: Plan, by: tuple[tuple[Expression, str], ...], limit: int, node: exp.Expr, context: QueryContext
 ) -> Plan:
     """The first rows and the peers of the last of them: those whose rank is within the limit."""
-    if not by or offset:
-        raise context.error("WITH TIES of which order?", node, "write ORDER BY, and no OFFSET")
+    if not by:
+        raise context.error("WITH TIES of which order?", node, "write ORDER BY")
     rank = WindowCall("rank", (), (), by, None, INTEGER, False)
     ranked = Window(plan, (rank,), ("rank",))
     width = len(plan.schema)
-    kept = Filter(ranked, call("less_equal", ranked.column(width), literal(limit)))
+    kept = Filter(ranked, call("less_equal", ranked.column(width), literal(min(limit, (1 << 63) - 1))))
     return first_columns(kept, width)
 
 

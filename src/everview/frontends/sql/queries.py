@@ -35,7 +35,7 @@ from everview.plan.node import Plan
 from everview.plan.nodes import Distinct, Filter, Project, Top, Window
 from everview.plan.typing import call, literal
 from everview.scalars.evaluate import fold as computed
-from everview.scalars.expressions import Cast, Expression, Literal, Now, WindowCall, walk
+from everview.scalars.expressions import AggregateCall, Cast, Expression, Literal, Now, WindowCall, walk
 from everview.types import INTEGER
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ else:
 
 
 def query(node: exp.Expr, context: QueryContext) -> Bound:
-    """Bind a query as a relation with only its named columns, each of a type allowed in columns."""
+    """Bind a query as a relation with only its named columns, each of a type allowed in columns.
+
+    Its order stays known if it is by these columns.
+    """
     bound = complete(node, context)
     plan, names = bound.plan, bound.names
-    if len(plan.schema) > len(names):
-        plan = first_columns(plan, len(names))
-    return Bound(plan, names)
+    if len(plan.schema) == len(names):
+        return bound
+    return Bound(first_columns(plan, len(names)), names)
 
 
 def complete(node: exp.Expr, context: QueryContext) -> Bound:
@@ -128,7 +131,7 @@ def defined(cte: exp.CTE, bound: Bound, context: QueryContext) -> QueryContext:
     alias = cte.args["alias"]
     context.only(alias, "this", "columns")
     names = renamed(bound.names, [c.name for c in alias.args.get("columns") or []], alias, context)
-    return replace(context, ctes={**context.ctes, fold(alias.name): Bound(bound.plan, names)})
+    return replace(context, ctes={**context.ctes, fold(alias.name): Bound(bound.plan, names, bound.order)})
 
 
 # -- ORDER BY and LIMIT of what has columns of its own
@@ -286,7 +289,7 @@ def selected(node: exp.Select, rows: NamedRows, context: QueryContext) -> Bound:
     """The plan of a SELECT over the rows of its FROM."""
     if node.args.get("where") is not None:
         test = condition(node.args["where"].this, Site(context, rows.scope, "WHERE"))
-        rows = NamedRows(Filter(rows.plan, test), rows.scope)
+        rows = NamedRows(Filter(rows.plan, test), rows.scope, order=rows.order)
     if any(called.name.lower() in _OF_TIME for called in node.find_all(exp.Anonymous)):
         node, rows = windowed(node, rows, context)
     unfinished, site = bind_items(node, rows, context)
@@ -390,6 +393,8 @@ def _bind_rest(node: exp.Select, unfinished: UnfinishedSelect, site: Site) -> No
             else [_order_key(item.this, unfinished, by)]
         )
         unfinished.order += [(ordered(key, "ORDER BY", item, site.context), direction(item)) for key in keys]
+    if not unfinished.order and _takes_rows_as_they_come(node, unfinished):
+        unfinished.order = list(unfinished.rows.order)
     distinct = node.args.get("distinct")
     if distinct is not None:
         site.context.only(distinct, "on")
@@ -398,6 +403,14 @@ def _bind_rest(node: exp.Select, unfinished: UnfinishedSelect, site: Site) -> No
             parts = on.expressions if isinstance(on, exp.Tuple) else [on]
             chosen = [_order_key(part, unfinished, replace(site, clause="DISTINCT ON")) for part in parts]
             unfinished.on = [ordered(key, "DISTINCT ON", on, site.context) for key in chosen]
+
+
+def _takes_rows_as_they_come(node: exp.Select, unfinished: UnfinishedSelect) -> bool:
+    """Whether LIMIT is of the rows of FROM, and so takes the first ones in the order of a subquery."""
+    limited = node.args.get("limit") is not None or node.args.get("offset") is not None
+    made = any(node.args.get(part) is not None for part in ("group", "having", "distinct"))
+    computed = any(isinstance(part, (AggregateCall, WindowCall)) for item in unfinished.items for part in walk(item))
+    return limited and not made and not computed
 
 
 def _order_key(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Expression:

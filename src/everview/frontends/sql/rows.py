@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from everview.frontends.sql.generators import Generator, generated
 from everview.frontends.sql.names import Scope, Visible
 from everview.plan.node import Plan
 from everview.plan.nodes import Values
-from everview.scalars.expressions import TRUE
+from everview.scalars.expressions import TRUE, Expression
 from everview.types import BOOLEAN, Field, Schema
 
 ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)]))  # what a query without FROM reads
@@ -16,10 +16,11 @@ ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)])
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows, and the scope that names their columns."""
+    """Rows, and the scope that names their columns; ``order`` is that of a subquery which says one."""
 
     plan: Plan
     scope: Scope
+    order: tuple[tuple[Expression, str], ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from everview.frontends.sql.joins import beside_elements, joined_all, outer_elem
 from everview.frontends.sql.names import Scope, file_named, fold, short
 from everview.frontends.sql.rows import ONE_ROW, Elements, NamedRows
 from everview.frontends.sql.schemas import is_information, stored_name
+from everview.frontends.sql.sets import trimmed
 from everview.frontends.sql.values import written
 from everview.later import Later
 from everview.plan.nodes import Project
@@ -55,11 +56,35 @@ def from_clause(node: exp.Select, context: QueryContext) -> NamedRows:
     if start is None:
         return NamedRows(ONE_ROW, Scope((), context.outer))
     context.only(start, "this")
-    rows = relation_of(start.this, context, None)
+    rows = (
+        _in_order(start.this, context) if _is_first_rows(node, start.this) else relation_of(start.this, context, None)
+    )
     rows = joined_all(rows, node.args.get("joins") or [], context)
     for view in node.args.get("laterals") or []:
         rows = _lateral_view(view, rows, context)
     return rows
+
+
+def _is_first_rows(node: exp.Select, start: exp.Expr) -> bool:
+    """Whether a query takes some of the first rows of a subquery, in the subquery's order."""
+    plain = isinstance(start, exp.Subquery) and isinstance(start.this, exp.Select) and not start.args.get("pivots")
+    limited = node.args.get("limit") is not None or node.args.get("offset") is not None
+    return plain and limited and node.args.get("order") is None and not start.args.get("joins")
+
+
+def _in_order(node: exp.Subquery, context: QueryContext) -> NamedRows:
+    """The rows of a subquery with the columns that it only sorts by, which have no names."""
+    from everview.frontends.sql.queries import complete
+
+    context.only(node, "this", "alias", "joins", "pivots", "with_", "order", "limit", "offset")
+    bound = complete(_bare(node), context.deeper(node))
+    shown = Bound(trimmed(bound), bound.names)
+    return NamedRows(bound.plan, named(shown, node.args.get("alias"), context).scope, order=bound.order)
+
+
+def _bare(node: exp.Subquery) -> exp.Subquery:
+    """A subquery without its alias."""
+    return exp.Subquery(this=node.this, **{k: node.args.get(k) for k in ("with_", "order", "limit", "offset")})
 
 
 # -- relations
@@ -157,8 +182,7 @@ def _subquery(node: exp.Subquery, context: QueryContext) -> NamedRows:
         inner = pivots.of_statement(node.this, context, _columns_of(node.this, context))
         bound = query(inner, context)
     else:
-        bare = exp.Subquery(this=node.this, **{k: node.args.get(k) for k in ("with_", "order", "limit", "offset")})
-        bound = query(bare, context)
+        bound = query(_bare(node), context)
     rows = named(bound, node.args.get("alias"), context)
     for pivot in node.args.get("pivots") or []:
         rows = _pivoted(pivot, rows, node, context)
@@ -187,7 +211,7 @@ def named(bound: Bound, alias: exp.TableAlias | None, context: QueryContext, nam
         context.only(alias, "this", "columns")
         name = alias.name or name
         names = renamed(names, [c.name for c in alias.args.get("columns") or []], alias, context)
-    return NamedRows(bound.plan, Scope.over(bound.plan, name, names, context.outer))
+    return NamedRows(bound.plan, Scope.over(bound.plan, name, names, context.outer), order=bound.order)
 
 
 def renamed(names: tuple[str, ...], new: list[str], node: exp.Expr, context: QueryContext) -> tuple[str, ...]:

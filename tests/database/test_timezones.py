@@ -95,6 +95,28 @@ def test_moments_that_are_made_and_read_are_in_the_zone() -> None:
     ]
 
 
+def test_an_hour_that_comes_twice_is_two_hours() -> None:
+    """Whole units are counted by the clock; what begins or stays is an instant. So Spark answers, too."""
+    db = ev.connect(timezone="America/New_York")
+    db.sql("CREATE TABLE t (at TIMESTAMP, n INT)")
+    db.sql("""
+        CREATE MATERIALIZED VIEW v AS SELECT unix_seconds(date_trunc('HOUR', at)) / 3600.0 AS hour,
+            unix_seconds(date_trunc('minute', at)) / 3600.0 AS minute,
+            timestampdiff(HOUR, TIMESTAMP'2026-10-31 00:00:00', at) AS hours,
+            timestampdiff(DAY, TIMESTAMP'2026-10-31 01:30:00', at) AS days,
+            unix_seconds(at + make_dt_interval(0, n)) - unix_seconds(at) AS later,
+            unix_seconds(at + make_ym_interval(0, n - 1)) - unix_seconds(at) AS months,
+            round(months_between(at, TIMESTAMP'2026-10-15 00:00:00') * 31 * 48) AS between FROM t
+    """)
+    first = dt.datetime(2026, 11, 1, 5, 30)  # the clock shows 1:30, and does so again an hour later
+    db.apply({"t": [((first + dt.timedelta(hours=hour), 1), 1) for hour in range(3)]})
+    since = 498197  # hours since 1970 at 5:00
+    assert sorted(tuple(map(float, row)) for row in db.view("v").rows()) == [
+        (since + hour, since + hour + 0.5, (25, 25, 26)[hour], 1, 3600, 0, 819 + 2 * hour) for hour in range(3)
+    ]
+    db.verify()
+
+
 def test_generated_columns_and_constraints_are_in_the_zone() -> None:
     db = ev.connect(timezone="Asia/Tokyo")
     db.sql("CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(at AS DATE)))")

@@ -27,6 +27,7 @@ from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal, N
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
 from everview.types import (
     BIGINT,
+    BOOLEAN,
     DATE,
     STRING,
     TIME,
@@ -118,6 +119,11 @@ def in_session_zone(made: Expression) -> Expression:
     return made if move is None else move(made)
 
 
+def on_the_clock(moment: Expression) -> Expression:
+    """The time that the clock of the session's zone shows at an instant, as an instant of UTC."""
+    return moment if _ZONE.get() == UTC else _clock(moment)
+
+
 def _clock(moment: Expression) -> Expression:
     """What the clock of the zone shows at an instant."""
     return Call("from_utc_timestamp", (moment, Literal(_ZONE.get(), STRING)), TIMESTAMP, moment.nullable)
@@ -133,8 +139,47 @@ def _shown(call: Call) -> Call:
     return replace(call, arguments=tuple(_clock(a) if a.type == TIMESTAMP else a for a in call.arguments))
 
 
+def _instant_near(shown: Expression, moment: Expression) -> Expression:
+    """The instant at which the clock shows a time; of two, the one at which it is set as it is at a moment."""
+    apart = Call("subtract_timestamps", (shown, _clock(moment)), DAY_TIME, shown.nullable)
+    near = Call("add_time_to", (moment, apart), TIMESTAMP, shown.nullable)
+    shows = Call("equal", (_clock(near), shown), BOOLEAN, shown.nullable)
+    return Call("if", (shows, near, _instant(shown)), TIMESTAMP, shown.nullable)
+
+
 def _there_and_back(call: Call) -> Expression:
     return _instant(_shown(call)) if call.type == TIMESTAMP else call
+
+
+_OF_A_DAY: Final = ("hour", "minute", "second", "millisecond", "microsecond")
+
+
+def _truncated(call: Call) -> Expression:
+    """The beginning of a unit of time: an hour that comes twice begins twice."""
+    unit, moment = call.arguments
+    if isinstance(unit, Literal) and str(unit.value).lower() in _OF_A_DAY:
+        return _instant_near(_shown(call), moment)
+    return _there_and_back(call)
+
+
+def _moved_by_months(call: Call) -> Expression:
+    """A timestamp plus months, of which a column's may be none: then it stays where it is."""
+    moment, months = call.arguments
+    if call.type != TIMESTAMP or isinstance(months, Literal):
+        return _there_and_back(call)
+    return _instant_near(_shown(call), moment)
+
+
+def _months_between(call: Call) -> Expression:
+    """Months between two moments, of which the time of day is what has passed since midnight."""
+    return replace(call, arguments=tuple(_since_midnight(a) if a.type == TIMESTAMP else a for a in call.arguments))
+
+
+def _since_midnight(moment: Expression) -> Expression:
+    """The day of a moment and the time that has passed since it began, as an instant of UTC."""
+    midnight = Cast(Cast(_clock(moment), DATE), TIMESTAMP)
+    passed = Call("subtract_timestamps", (moment, _instant(midnight)), DAY_TIME, moment.nullable)
+    return Call("add_time_to", (midnight, passed), TIMESTAMP, moment.nullable)
 
 
 def _made(call: Call) -> Expression:
@@ -164,7 +209,8 @@ def _moved_by_time(call: Call) -> Expression:
         return call
     days = Cast(Cast(span, DAY), DAY_TIME)
     rest = Call("subtract_intervals", (span, days), DAY_TIME, span.nullable)
-    there = _instant(replace(call, arguments=(_clock(moment), days)))
+    shown = replace(call, arguments=(_clock(moment), days))
+    there = _instant(shown) if isinstance(span, Literal) else _instant_near(shown, moment)
     return replace(call, arguments=(there, rest))
 
 
@@ -190,10 +236,13 @@ def _formatted(call: Call) -> Expression:
 
 
 _MOVED: Final[dict[str, Callable[[Call], Expression]]] = {
-    **dict.fromkeys(("hour", "minute", "second", "second_fraction", "months_between"), _shown),
+    **dict.fromkeys(("hour", "minute", "second", "second_fraction"), _shown),
+    "months_between": _months_between,
     "subtract_timestamps": _shown,
     "date_format": _formatted,
-    **dict.fromkeys(("date_trunc", "add_months_to", "subtract_months_to", "time_bucket"), _there_and_back),
+    **dict.fromkeys(("add_months_to", "subtract_months_to"), _moved_by_months),
+    "time_bucket": _there_and_back,
+    "date_trunc": _truncated,
     **dict.fromkeys(("add_time_to", "subtract_time_to"), _moved_by_time),
     "make_timestamp": _made,
     "to_timestamp": _read,

@@ -7,7 +7,8 @@ computes is replaced by its new column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -328,6 +329,7 @@ def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tupl
         context.only(window, "this", "partition_by", "order", "spec", "alias", "over")
     unfinished, aliases = UnfinishedSelect(rows), dict[str, Expression]()
     site = Site(context, rows.scope, "SELECT", aggregates=True, windows=True, named=named)
+    casts: dict[int, str] = {}  # by place, the columns that are cast and not named
     for item in node.expressions:
         site = replace(site, scope=replace(site.scope, aliases=dict(aliases)))
         for name, value in _item(item, unfinished, site):
@@ -335,10 +337,27 @@ def bind_items(node: exp.Select, rows: NamedRows, context: QueryContext) -> tupl
             unfinished.items.append(value)
             if isinstance(item, (exp.Alias, exp.Aliases)):
                 aliases.setdefault(fold(name), value)
+            elif context.dialect == "spark" and _is_cast_column(item, value):
+                casts[len(unfinished.names) - 1] = item.this.name
         if unfinished.rows is not rows:
             site = replace(site, scope=replace(unfinished.rows.scope, aliases=dict(aliases)))
             rows = unfinished.rows
+    _name_casts(casts, unfinished.names)
     return unfinished, replace(site, scope=replace(site.scope, aliases=aliases))
+
+
+def _is_cast_column(item: exp.Expr, value: Expression) -> bool:
+    """Whether an item casts a column, and not what a word such as ``current_date`` stands for."""
+    column = isinstance(item, exp.Cast) and isinstance(item.this, exp.Column)
+    return column and not any(isinstance(part, Now) for part in walk(value))
+
+
+def _name_casts(casts: Mapping[int, str], names: list[str]) -> None:
+    """Name a column that is cast as it was called, as Spark does, unless another one is called so."""
+    taken = Counter(map(fold, [*casts.values(), *(name for at, name in enumerate(names) if at not in casts)]))
+    for at, name in casts.items():
+        if taken[fold(name)] == 1:
+            names[at] = name
 
 
 def _item(node: exp.Expr, unfinished: UnfinishedSelect, site: Site) -> Iterable[tuple[str, Expression]]:

@@ -1,10 +1,11 @@
-"""Whole units of time between two timestamps, as ``timestampdiff`` counts them: a unit begun does not count."""
+"""Whole units of time between two timestamps, as ``timestampdiff`` counts them by the clock: only complete ones."""
 
 from __future__ import annotations
 
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression
 from everview.scalars.kinds import MICROS, MONTHS
+from everview.scalars.session_zone import on_the_clock
 from everview.types import BIGINT, DATE, TIMESTAMP
 
 
@@ -12,7 +13,7 @@ def whole_units(unit: str, start: Expression, end: Expression) -> Expression:
     """The number of whole units between two timestamps; negative if the end comes first."""
     if unit in MONTHS:
         return call("integral_divide", _months(start, end), literal(MONTHS[unit], BIGINT))
-    between = call("subtract", call("unix_micros", end), call("unix_micros", start))
+    between = call("subtract", call("unix_micros", on_the_clock(end)), call("unix_micros", on_the_clock(start)))
     return call("integral_divide", between, literal(MICROS[unit], BIGINT))
 
 
@@ -34,7 +35,8 @@ def _months(start: Expression, end: Expression) -> Expression:
 
 
 def _time_of(moment: Expression, day: Expression) -> Expression:
-    return call("subtract", call("unix_micros", moment), call("unix_micros", cast(day, TIMESTAMP)))
+    midnight = on_the_clock(cast(day, TIMESTAMP))
+    return call("subtract", call("unix_micros", on_the_clock(moment)), call("unix_micros", midnight))
 
 
 def _packed(day: Expression) -> Expression:

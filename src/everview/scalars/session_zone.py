@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import Final
 
 from everview.errors import EverviewError, TypeMismatch
-from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal, Now
+from everview.scalars.expressions import TRY, Call, Cast, Column, Expression, Literal, Now, walk
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
 from everview.types import (
     BIGINT,
@@ -163,11 +163,16 @@ def _truncated(call: Call) -> Expression:
 
 
 def _moved_by_months(call: Call) -> Expression:
-    """A timestamp plus months, of which a column's may be none: then it stays where it is."""
-    moment, months = call.arguments
-    if call.type != TIMESTAMP or isinstance(months, Literal):
-        return _there_and_back(call)
-    return _instant_near(_shown(call), moment)
+    return _moved_instant(_shown(call), *call.arguments) if call.type == TIMESTAMP else call
+
+
+def _moved_instant(shown: Expression, moment: Expression, span: Expression) -> Expression:
+    """The instant that a moment is moved to: if both are a row's own, the span may be nothing, and so it stays.
+
+    Conditions on now() are solved for the earlier of two instants.
+    """
+    own = not isinstance(span, Literal) and any(isinstance(part, Column) for part in walk(moment))
+    return _instant_near(shown, moment) if own else _instant(shown)
 
 
 def _months_between(call: Call) -> Expression:
@@ -209,8 +214,7 @@ def _moved_by_time(call: Call) -> Expression:
         return call
     days = Cast(Cast(span, DAY), DAY_TIME)
     rest = Call("subtract_intervals", (span, days), DAY_TIME, span.nullable)
-    shown = replace(call, arguments=(_clock(moment), days))
-    there = _instant(shown) if isinstance(span, Literal) else _instant_near(shown, moment)
+    there = _moved_instant(replace(call, arguments=(_clock(moment), days)), moment, span)
     return replace(call, arguments=(there, rest))
 
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 from everview.oracle.scalar_casts import SHORT_ZONES, NoValue, read_timestamp
 from everview.oracle.scalar_moments import letters_written, tokens_of
 
-EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
 
 def zone_named(name: str) -> dt.tzinfo:
     name = SHORT_ZONES.get(name, name)

@@ -30,7 +30,7 @@ class NewChanges(NamedTuple):
     more: int = 0
 
 
-class Feed(Protocol):
+class PositionedSource(Protocol):
     """A source whose position the state keeps."""
 
     pause: ClassVar[float]  # the fewest seconds between two looks
@@ -44,7 +44,7 @@ class Feed(Protocol):
         ...
 
 
-class TableFeed:
+class LakeFeed:
     """What feeds of tables have in common: their rows as changes, which with a key say what was done to it last."""
 
     __slots__ = ()

@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTING: Final = "spark.sql.session.timeZone"
-_SAME_AS_UTC: Final = (
-    "UTC",
-    "Etc/UTC",
-    "GMT",
-    "Etc/GMT",
-    "Etc/UCT",
-    "UCT",
-    "Z",
-    "Zulu",
-    "Etc/Zulu",
-    "Universal",
-    "+00:00",
-)
 
 
 def zone_of_session(spark: SparkSession) -> str:

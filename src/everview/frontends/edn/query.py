@@ -14,7 +14,6 @@ from everview.frontends.edn.pull_patterns import PullPattern
 from everview.frontends.rules.program import NOWHERE, Constant, RuleVariable, TextPlace, Wildcard
 
 Shape = Literal["relation", "collection", "tuple", "scalar"]
-Keyed = Literal["keys", "strs", "syms"]
 Term = RuleVariable | Constant | Wildcard
 
 

@@ -85,11 +85,8 @@ _TYPES: Final = (
 PG_TYPES: Final = {t.oid: t for t in _TYPES}
 PG_NAMES: Final = {t.name: t for t in _TYPES}
 PG_ARRAYS: Final = {t.array: t for t in _TYPES if t.array}
-_UNKNOWN: Final = 705
 TEXT: Final = 25
 JSON: Final = 114
-INT8: Final = 20
-TEXTS: Final = (18, 19, 25, 705, 1042, 1043)
 
 OID: Final = ScalarType("OID")  # of columns of the system catalog, which are BIGINT inside
 _OIDS: Final[dict[Type, int]] = {

@@ -118,8 +118,8 @@ FAULTS = (
     PlantedFault(
         "rows expire that a row to come may still find",
         "everview.operators.expired",
-        "np.array([[FIRST, first - 1, 1]], np.int64)",
-        "np.array([[FIRST, first + 60_000_000, 1]], np.int64)",
+        "np.array([[*known_flag, FIRST, first - 1, 1]], np.int64)",
+        "np.array([[*known_flag, FIRST, first + 60_000_000, 1]], np.int64)",
         ("tests/database/test_watermarks.py",),
     ),
     PlantedFault(

@@ -103,7 +103,7 @@ FAULTS = (
     ),
     PlantedFault(
         "<= leaves out equal words",
-        "everview.scalars.in_words.choices",
+        "everview.operators.where",
         '"less_equal": op.LESS | op.EQUAL',
         '"less_equal": op.LESS',
         ("tests/scalars/test_in_words.py", "tests/scalars/test_functions.py"),

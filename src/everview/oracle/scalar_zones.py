@@ -67,7 +67,7 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
 
 
 def _next_day(day: dt.date, name: str) -> dt.date:
-    names = {n[:size].lower(): at for at, n in enumerate(calendar.day_name) for size in (2, 3, len(n))}
+    names = {n[:size].lower(): number for number, n in enumerate(calendar.day_name) for size in (2, 3, len(n))}
     wanted = names.get(name.strip().lower())
     if wanted is None:
         raise NoValue("no such day")
@@ -136,7 +136,7 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
     micro, day = dt.timedelta(microseconds=1), dt.timedelta(days=1)
 
     def still(t: dt.datetime) -> bool:
-        return len({_from_utc(at, zone) - at for at in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
+        return len({_from_utc(moment, zone) - moment for moment in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
 
     def before(t: dt.datetime) -> bool:
         return _to_utc(_from_utc(t, zone) + by, zone) < moment

@@ -116,7 +116,7 @@ def _checked(several: Alternatives) -> Alternatives:
 
 
 def _cases(pairs: Sequence[tuple[Expression, Expression]], otherwise: Expression, asked: Truth) -> Alternatives:
-    """The first condition that is true has the value that counts."""
+    """CASE: the value of the first true condition is asked for."""
     taken: Alternatives = []
     before: list[Alternatives] = []
     for test, value in pairs:

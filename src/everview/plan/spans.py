@@ -409,7 +409,7 @@ LONGEST_STAY: Final = 4  # days that are moved to the same day: to the last of F
 
 
 def _solved_by_days(compared: Comparison | None) -> tuple[Span, ...] | None:
-    """The spans of a comparison of a moment that is moved by months: one for each day that is moved to the same day."""
+    """The spans of a comparison of a moment moved by months: one for each of the days that may move to the same day."""
     while compared is not None and not _is_moved_moment(compared.timed):
         compared = _peeled(compared)
     if compared is None or current_zone() != UTC:

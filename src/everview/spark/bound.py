@@ -204,14 +204,14 @@ class BoundSources:
 
     def _changed(self, offsets: Mapping[str, Any]) -> dict[str, NewChanges]:
         """What is new in feeds after the positions that the offsets name, by source."""
-        seen, found = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
+        seen, changes = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
         for bound in self.feeds:
             assert bound.feed is not None
             new = bound.feed.since(bound.frame.sparkSession, seen.get(bound.spec.name))
             if new is not None:
                 check_drift(new.frame, bound.spec)
-                found[bound.spec.name] = new
-        return found
+                changes[bound.spec.name] = new
+        return changes
 
     def named(self, names: Sequence[str]) -> list[SourceSpec]:
         """The specs of some sources."""

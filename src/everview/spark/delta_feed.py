@@ -1,4 +1,4 @@
-"""Delta Lake tables whose positions the state keeps: what each version has changed, or the rows that it has added.
+"""Feeds of Delta Lake tables, whose positions the state keeps: the changes of each version, or its new rows.
 
 The first look reads all rows, as of one version; each later one what the versions since then have changed, by the
 table's change feed. Within a version, deletes are before inserts: a row that changes its key leaves the old one, and a

@@ -1,4 +1,4 @@
-"""The time zone of a pipeline: that of its Spark session, which its state keeps, and which may not change.
+"""The time zone of a pipeline: its Spark session's, which the state keeps and which may not change.
 
 Text without a zone, days and hours mean in a view what they mean in Spark SQL.
 """

@@ -196,7 +196,7 @@ def _is_new_query(node: exp.Expr) -> bool:
 
 
 def _as_created(parsed: Parsed, source: SqlText, catalog: Readable, dialect: str) -> tuple[Parsed, SqlText]:
-    """``ALTER VIEW v AS query`` as the statement that replaces the view, which is kept as it was."""
+    """``ALTER VIEW v AS query`` as CREATE OR REPLACE: a materialized view stays materialized."""
     node, context = parsed.tree, QueryContext(catalog, source, dialect, schema=catalog.current_schema)
     name = relation_name(node.this, context)
     views = catalog.information("views") or ()

@@ -125,11 +125,11 @@ def cast_oids(text: str) -> dict[int, int]:
     >>> cast_oids("SELECT $1::oid[], $2::uuid, $3::int4")
     {1: 1028, 2: 2950}
     """
-    found: dict[int, int] = {}
+    oids: dict[int, int] = {}
     for number, name, array in _CAST.findall(text):
         type_ = PG_NAMES[name.lower()]
-        found.setdefault(int(number), type_.array if array else type_.oid)
-    return found
+        oids.setdefault(int(number), type_.array if array else type_.oid)
+    return oids
 
 
 def as_system_type(type_: Type) -> Type:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
+
+import everview
+import everview.multiway
+import everview.zset
 
 FIRST_TICK = """
 import everview
@@ -55,6 +60,12 @@ def test_importing_the_package_imports_nothing_else() -> None:
     ours = imported("import everview\n") - imported("")
     assert {name for name in ours if name.startswith("everview")} == {"everview"}
     assert len(ours) < 40
+
+
+@pytest.mark.parametrize("module", [everview, everview.multiway, everview.zset])
+def test_dir_shows_the_names_that_are_meant_for_users(module: ModuleType) -> None:
+    assert [name for name in dir(module) if not name.startswith("_")] == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in dir(module))
 
 
 @pytest.mark.parametrize("name", [*OTHERS, *PARTS])

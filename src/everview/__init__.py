@@ -113,4 +113,4 @@ def _uncollected() -> Generator[None]:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

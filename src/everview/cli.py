@@ -219,18 +219,18 @@ def doctor(as_json: Json = False) -> None:
     """Check this machine for all that Everview needs, and say how to get the rest. Ends with 1 if it cannot work."""
     from everview.doctor import findings, healthy
 
-    found = findings()
+    looked_at = findings()
     if as_json:
-        typer.echo(json.dumps([finding.as_row() for finding in found], ensure_ascii=False))
+        typer.echo(json.dumps([finding.as_row() for finding in looked_at], ensure_ascii=False))
     else:
         console = Console()
-        for finding in found:
+        for finding in looked_at:
             mark = "[green]ok[/]     " if finding.ok else "[red]needed[/] " if finding.needed else "[yellow]missing[/]"
             console.print(f"{mark} {finding.what}: ", end="")
             console.print(finding.found, highlight=False, markup=False, soft_wrap=True)
             if finding.get is not None:
                 console.print(f"        {finding.get}", highlight=False, markup=False, soft_wrap=True)
-    raise typer.Exit(0 if healthy(found) else 1)
+    raise typer.Exit(0 if healthy(looked_at) else 1)
 
 
 @app.command()

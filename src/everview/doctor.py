@@ -45,9 +45,9 @@ def findings() -> list[Finding]:
     return [*_interpreter(), *_packages(), _java(), _kernels(), _writable()]
 
 
-def healthy(found: list[Finding]) -> bool:
+def healthy(findings: list[Finding]) -> bool:
     """Whether nothing is missing that everything needs."""
-    return all(finding.ok or not finding.needed for finding in found)
+    return all(finding.ok or not finding.needed for finding in findings)
 
 
 def _interpreter() -> Iterator[Finding]:
@@ -59,12 +59,12 @@ def _interpreter() -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     for name in NEEDED:
-        found = _version(name)
-        yield Finding(name, found is not None, found or "missing", True, None if found else f"pip install {name}")
+        version = _version(name)
+        yield Finding(name, version is not None, version or "missing", True, None if version else f"pip install {name}")
     for name, (extra, purpose) in OPTIONAL.items():
-        found = _version(name)
-        get = None if found else f"pip install '{extra}', for {purpose}"
-        yield Finding(name, found is not None, found or "missing", False, get)
+        version = _version(name)
+        get = None if version else f"pip install '{extra}', for {purpose}"
+        yield Finding(name, version is not None, version or "missing", False, get)
 
 
 def _version(package: str) -> str | None:

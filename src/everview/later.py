@@ -66,8 +66,8 @@ class Resolved(Mapping[str, Any]):
         self._names = names
 
     def __getitem__(self, name: str) -> Any:
-        found = self._names[name]
-        return found.thing() if type(found) is Later else found
+        resolved = self._names[name]
+        return resolved.thing() if type(resolved) is Later else resolved
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

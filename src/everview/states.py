@@ -42,9 +42,9 @@ def sizes(path: Path) -> list[Row]:
         for (trace, _), entries in state.manifest.slices.items():
             what = named.get(trace, "other traces and interned values")
             bytes_of[what] = bytes_of.get(what, 0) + sum(entry.ref.nbytes for entry in entries)
-    found = [{"part": part, "bytes": count} for part, count in sorted(bytes_of.items(), key=lambda each: -each[1])]
+    parts = [{"part": part, "bytes": count} for part, count in sorted(bytes_of.items(), key=lambda each: -each[1])]
     return [
-        *found,
+        *parts,
         *({"part": f"{folder} on disk", "bytes": _on_disk(path / folder)} for folder in ("log", "segments")),
     ]
 
@@ -63,8 +63,8 @@ def checked(path: Path) -> Row:
     """Check every byte of a state; raises `CorruptState` at the first damage."""
     _require(path)
     with Store.attach(path) as state:
-        found = state.verify()
-        return {"epoch": state.epoch, "logs": found.logs, "segments": found.segments, "slices": found.slices}
+        verdict = state.verify()
+        return {"epoch": state.epoch, "logs": verdict.logs, "segments": verdict.segments, "slices": verdict.slices}
 
 
 def vacuumed(path: Path, keep: int) -> Row:

@@ -103,7 +103,7 @@ FAULTS = (
     ),
     PlantedFault(
         "<= leaves out equal words",
-        "everview.scalars.in_words.choices",
+        "everview.operators.where",
         '"less_equal": op.LESS | op.EQUAL',
         '"less_equal": op.LESS',
         ("tests/scalars/test_in_words.py", "tests/scalars/test_functions.py"),
@@ -118,8 +118,8 @@ FAULTS = (
     PlantedFault(
         "rows expire that a row to come may still find",
         "everview.operators.expired",
-        "np.array([[FIRST, first - 1, 1]], np.int64)",
-        "np.array([[FIRST, first + 60_000_000, 1]], np.int64)",
+        "np.array([[*known_flag, FIRST, first - 1, 1]], np.int64)",
+        "np.array([[*known_flag, FIRST, first + 60_000_000, 1]], np.int64)",
         ("tests/database/test_watermarks.py",),
     ),
     PlantedFault(

@@ -141,7 +141,7 @@ class Circuit:
         self._nodes, self._known = list(mark.nodes), dict(mark.known)
         self._named = {kind: dict(names) for kind, names in mark.named.items()}
         self._order = None
-        self._texts = {at: text for at, text in self._texts.items() if at < len(self._nodes)}
+        self._texts = {node_id: text for node_id, text in self._texts.items() if node_id < len(self._nodes)}
         self.functions.clear()
         self.functions.update(mark.functions)
         for child, then in mark.children:

@@ -153,25 +153,25 @@ def drawn_id(circuit: Circuit, node_id: int) -> str:
 def edges_of(circuit: Circuit) -> Iterator[tuple[str, str, str]]:
     """(from, to, label) of every stream and trace that a circuit's nodes read."""
     for node_id, node in enumerate(circuit):
-        here = drawn_id(circuit, node_id)
+        name = drawn_id(circuit, node_id)
         match node:
             case Import():
                 assert circuit.parent is not None
-                yield drawn_id(circuit.parent, node.parent), here, ""
+                yield drawn_id(circuit.parent, node.parent), name, ""
             case Export():
                 child = circuit[node.child]
                 assert isinstance(child, Child)
-                yield drawn_id(child.circuit, node.node), here, ""
+                yield drawn_id(child.circuit, node.node), name, ""
             case Child():
                 pass
             case Source() | Apply() | Feedback() | Sink():
                 for source in inputs_of(node):
                     if source is not None:
-                        yield drawn_id(circuit, source), here, "z⁻¹" if isinstance(node, Feedback) else ""
+                        yield drawn_id(circuit, source), name, "z⁻¹" if isinstance(node, Feedback) else ""
             case _:
                 assert_never(node)
         for read in reads_of(node):
-            yield drawn_id(circuit, read.node), here, read.moment.value
+            yield drawn_id(circuit, read.node), name, read.moment.value
 
 
 def _dot_text(node: Node) -> str:

@@ -71,7 +71,7 @@ class _Chains:
     alone: frozenset[int] = frozenset()  # the chains of one instruction that nothing is put at the end of
 
     def add(self, number: int, needed: set[int], *, alone: bool) -> None:
-        """Add an instruction that needs some others, perhaps as a chain that it is alone in."""
+        """Add an instruction at the end of a chain that it needs, or as the first of a new chain."""
         chains = {self._chain_of[other] for other in needed}
         chain = None if alone else self._extended(needed, chains)
         if alone:
@@ -92,8 +92,8 @@ class _Chains:
 
     def followers(self) -> list[set[int]]:
         """For each chain, the chains that can begin only after it."""
-        found: list[set[int]] = [set() for _ in self.members]
+        following: list[set[int]] = [set() for _ in self.members]
         for chain, before in enumerate(self.before):
             for other in before:
-                found[other].add(chain)
-        return found
+                following[other].add(chain)
+        return following

@@ -1,4 +1,4 @@
-"""The values that a dictionary has interned or looked up of late: those that come one by one are often the same few."""
+"""A cache of the values that a dictionary has interned or looked up of late: single values are often the same few."""
 
 from __future__ import annotations
 

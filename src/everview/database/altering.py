@@ -257,14 +257,14 @@ class ChangedTable:
 
     def _release(self, name: str, if_exists: bool) -> None:
         known = {fold(c.name): c for c in self.table.constraints}
-        found = known.get(fold(name))
-        if found is None:
+        constraint = known.get(fold(name))
+        if constraint is None:
             if if_exists:
                 return
             raise unknown_name("constraint", name, [c.name for c in known.values()])
-        if isinstance(found, CheckRows) and found.column:
-            raise DefinitionError(f'column "{found.column}" is generated', hint="drop the column")
-        self.table = replace(self.table, constraints=tuple(c for c in self.table.constraints if c is not found))
+        if isinstance(constraint, CheckRows) and constraint.column:
+            raise DefinitionError(f'column "{constraint.column}" is generated', hint="drop the column")
+        self.table = replace(self.table, constraints=tuple(c for c in self.table.constraints if c is not constraint))
 
 
 def _through(value: Expression, fields: list[Expression]) -> Expression:

@@ -91,18 +91,18 @@ def with_databases(db: Core, query: EdnQuery, values: list[Any]) -> list[Any]:
     """Arguments with the facts of other databases; this one stands for ``$``, or as ``$`` for another source."""
     inputs = [one for one in query.inputs if not (isinstance(one, SourceInput) and one.name == "$")]
     while len(values) > len(inputs) and any(_core_of(value) is db for value in values):
-        own = next(at for at, value in enumerate(values) if _core_of(value) is db)
+        own = next(place for place, value in enumerate(values) if _core_of(value) is db)
         values = [*values[:own], *values[own + 1 :]]
-    found = list[Any]()
+    given = list[Any]()
     for value, one in zip_longest(values, inputs[: len(values)]):
         core = _core_of(value)
         if core is None:
-            found.append(value)
+            given.append(value)
         elif not isinstance(one, SourceInput):
             raise refuse(query.place, "a database is given for what is no source", "name it in :in: $ $other")
         else:
-            found.append(SymbolForm("$") if core is db else ScalarForm(_facts_of(core, query, one.name)))
-    return found
+            given.append(SymbolForm("$") if core is db else ScalarForm(_facts_of(core, query, one.name)))
+    return given
 
 
 def _core_of(value: Any) -> Core | None:
@@ -114,7 +114,7 @@ def _core_of(value: Any) -> Core | None:
 
 def _facts_of(other: Core, query: EdnQuery, source: str) -> OtherFacts:
     """The facts of another database that a query asks for, as they are now."""
-    found: dict[str, WrittenRows] = {}
+    facts: dict[str, WrittenRows] = {}
     with other.still:
         other.access.ready()
         other.access.require_open()
@@ -128,8 +128,8 @@ def _facts_of(other: Core, query: EdnQuery, source: str) -> OtherFacts:
                 raise refuse(place, f"{source}: {error.message}", error.hint or "") from None
             plan = attribute.rows(None)
             rows = shown(plan.schema, to_rows(plan.schema, repeat(*other.holdings.answered(plan))))
-            found[name] = WrittenRows(tuple(rows), (attribute.entity, attribute.value))
-    return OtherFacts(found)
+            facts[name] = WrittenRows(tuple(rows), (attribute.entity, attribute.value))
+    return OtherFacts(facts)
 
 
 # -- answers
@@ -137,7 +137,7 @@ def _facts_of(other: Core, query: EdnQuery, source: str) -> OtherFacts:
 
 def answer(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
     """The answer of a query now, in the shape that it asks for."""
-    if any(isinstance(found, PulledEntity) and endless(found.pattern) for found in query.find):
+    if any(isinstance(wanted, PulledEntity) and endless(wanted.pattern) for wanted in query.find):
         query = _to_the_end(db, query, arguments)
     return _answered(db, query, arguments)
 
@@ -170,9 +170,9 @@ def _answered(db: Core, query: EdnQuery, arguments: tuple[AnyForm, ...]) -> Any:
 
 def shaped(query: EdnQuery, rows: list[tuple[Any, ...]]) -> Any:
     """Rows as a list of tuples, or of dicts if they have keys; a list of values; one tuple, or one value, or None."""
-    places = [at for at, found in enumerate(query.find) if isinstance(found, PulledEntity)]
+    places = [place for place, wanted in enumerate(query.find) if isinstance(wanted, PulledEntity)]
     if places:
-        rows = [tuple(without_gaps(v) if at in places else v for at, v in enumerate(row)) for row in rows]
+        rows = [tuple(without_gaps(v) if place in places else v for place, v in enumerate(row)) for row in rows]
     answers: list[Any] = rows if query.keys is None else [dict(zip(query.keys, row, strict=True)) for row in rows]
     match query.shape:
         case "relation":

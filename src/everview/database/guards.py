@@ -36,10 +36,10 @@ def guarded(catalog: Catalog, table: TableDefinition) -> Catalog:
 def read_guard(table: str, constraint: str, catalog: Catalog, *_stored: str) -> ViewDefinition:
     """The guard of a constraint, made from the table as the catalog has it."""
     definition = catalog.tables[table]
-    found = next(c for c in definition.constraints if c.name == constraint)
+    declared = next(c for c in definition.constraints if c.name == constraint)
     known = ReadableDatabase(catalog)
     name = f"constraint {constraint} of {table}"
-    text = f"CREATE MATERIALIZED VIEW {quoted(name)} AS {found.query(table, definition.schema)}"
+    text = f"CREATE MATERIALIZED VIEW {quoted(name)} AS {declared.query(table, definition.schema)}"
     (statement,) = bind(text, known)
     assert isinstance(statement, CreateView), "a guard is a view"
     view = sql_view(statement, known)
@@ -56,8 +56,8 @@ def _judge(catalog: Catalog, guards: Mapping[str, tuple[str, str]], changes: Map
     for name, (table, constraint) in guards.items():
         broken = changes.get(name)
         if broken is not None and len(broken) and (broken.weights > 0).any():
-            found = next(c for c in catalog.tables[table].constraints if c.name == constraint)
-            raise _error(table, found, broken)
+            declared = next(c for c in catalog.tables[table].constraints if c.name == constraint)
+            raise _error(table, declared, broken)
 
 
 def _error(table: str, constraint: TableConstraint, broken: Batch) -> BrokenConstraint:

@@ -73,8 +73,8 @@ class Holdings:
         run, relations = self._core.run, self._core.definitions.relations
         if name in relations:
             return relations[name].stored_rows(run.state)
-        found = run.views[name].node
-        return 0 if found is None else sum(len(trace.past) for trace in run.state.of(found))
+        node = run.views[name].node
+        return 0 if node is None else sum(len(trace.past) for trace in run.state.of(node))
 
     def schema_of(self, name: str) -> Schema:
         """The columns of a relation."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 from everview.errors import EverviewError
 from everview.frontends.sql import Select, Statement
 from everview.frontends.sql.parameters import ParameterValues
+from everview.operators.where import COMPARISONS
 from everview.operators.word_program import GivenWord
 from everview.plan import node
 from everview.plan.node import Plan
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 MOST_PLANS: Final = 500  # that a catalog keeps
 LONGEST_TEXT: Final = 20_000  # characters of a text that is kept
-COMPARISONS: Final = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 LIGHT: Final = (Scan, Filter, Project, Aggregate, Top)
 _TRAVELS: Final = re.compile(r"\bAS\s+OF\b", re.IGNORECASE)  # which epoch that is depends on when it is asked
 PlanKey = tuple[object, ...]

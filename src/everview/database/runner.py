@@ -18,8 +18,6 @@ from everview.errors import DefinitionError, EverviewError, ListenerError
 if TYPE_CHECKING:
     from everview.database.core import Core
 
-EVERY: Final = 1.0  # seconds between two looks at a source
-LONGEST: Final = 60.0  # seconds between two tries of a source that fails
 PATIENCE: Final = 0.5  # seconds after which the runner looks whether sources have come or the database is closed
 WRITER: Final = "writer"  # under which a database that only reads follows the process that writes
 _NEVER: Final = float("inf")

@@ -332,8 +332,8 @@ def _default(column: str, value: Expression) -> Any:
             f'the default of column "{column}" depends on the time',
             hint="a default is a constant, CURRENT_TIMESTAMP or CURRENT_DATE",
         )
-    (found,) = Evaluate((value,))()
-    return found.as_py() if isinstance(found, pa.Scalar) else found[0].as_py()
+    (default,) = Evaluate((value,))()
+    return default.as_py() if isinstance(default, pa.Scalar) else default[0].as_py()
 
 
 def _create_view(db: Core, statement: CreateView, known: ReadableDatabase) -> None:

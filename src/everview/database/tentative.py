@@ -22,7 +22,7 @@ class Tentative(Block[None]):
         self.counts = False
 
     def begin(self) -> None:
-        """From now on it is known what to undo."""
+        """Begin: from now on a failure undoes what is done."""
         assert self._database.access.tentative is None, "one at a time"
         self._database.access.tentative = self
 

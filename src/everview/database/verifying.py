@@ -32,13 +32,13 @@ def verified(core: Core, name: str | None) -> Verdict:
 
 def _read_by(catalog: Catalog, names: list[str]) -> set[str]:
     """The views of these names, and all views that they read, directly or through others."""
-    found, waiting = set[str](), list(names)
+    reached, waiting = set[str](), list(names)
     while waiting:
         view = catalog.views.get(waiting.pop())
-        if view is not None and view.name not in found:
-            found.add(view.name)
+        if view is not None and view.name not in reached:
+            reached.add(view.name)
             waiting.extend(view.reads)
-    return found
+    return reached
 
 
 def _by_plans(catalog: Catalog, name: str) -> bool:

@@ -96,7 +96,7 @@ class JudgedRows:
 
 
 def _whole_keys(rows: Matrix, late: np.ndarray, key: int) -> np.ndarray:
-    """Extend lateness to whole keys: the row that goes and the one that replaces it are late together."""
+    """Extend lateness to whole keys: a row is late together with the row that it replaces."""
     ids = np.unique(rows[:, :key], axis=0, return_inverse=True)[1].reshape(-1)
     return np.isin(ids, ids[late])
 

@@ -49,7 +49,7 @@ def chart(title: str, across: str, up: str, series: Sequence[Series], strip: Str
     frame = PlotArea.around(series)
     parts = [
         *_axes(frame, across, up),
-        *(line for at, each in enumerate(series) for line in _line(frame, each, COLOURS[at % len(COLOURS)])),
+        *(line for place, each in enumerate(series) for line in _line(frame, each, COLOURS[place % len(COLOURS)])),
         *(() if strip is None else _strip(frame, series, strip)),
         *_legend(series, strip),
     ]
@@ -123,7 +123,7 @@ def _strip(frame: PlotArea, series: Sequence[Series], strip: Strip) -> Iterator[
 
 def _legend(series: Sequence[Series], strip: Strip | None) -> Iterator[str]:
     kinds = tuple(dict.fromkeys(() if strip is None else strip.kinds))
-    entries = [(each.name, COLOURS[at % len(COLOURS)], "circle") for at, each in enumerate(series)]
+    entries = [(each.name, COLOURS[place % len(COLOURS)], "circle") for place, each in enumerate(series)]
     entries += [(kind, colour, "rect") for kind, colour in zip(kinds, reversed(COLOURS), strict=False)]
     x, y = LEFT, HEIGHT - 10
     for name, colour, shape in entries:

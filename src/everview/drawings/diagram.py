@@ -1,4 +1,4 @@
-"""What is to be drawn: boxes with text, arrows between them, and boxes that hold a diagram of their own."""
+"""A diagram as data: boxes with text, arrows between them, and boxes that hold another diagram."""
 
 from __future__ import annotations
 

@@ -39,23 +39,23 @@ def layers_of(count: int, edges: Collection[Edge]) -> Layers:
     """
     forward = list(dict.fromkeys(_forward(count, edges)))
     rank = _ranks(count, forward)
-    found = Layers([[] for _ in range(max(rank, default=-1) + 1)])
+    drawn = Layers([[] for _ in range(max(rank, default=-1) + 1)])
     for node in range(count):
-        found.layers[rank[node]].append(node)
+        drawn.layers[rank[node]].append(node)
     joint = count
     for source, target in forward:
         last = source
         steps = list[int]()
         for layer in range(rank[source] + 1, rank[target]):
-            found.layers[layer].append(joint)
-            found.link(last, joint)
+            drawn.layers[layer].append(joint)
+            drawn.link(last, joint)
             last = joint
             steps.append(joint)
             joint += 1
-        found.link(last, target)
-        found.joints[source, target] = steps
-    _sort(found)
-    return found
+        drawn.link(last, target)
+        drawn.joints[source, target] = steps
+    _sort(drawn)
+    return drawn
 
 
 def _forward(count: int, edges: Collection[Edge]) -> Iterator[Edge]:
@@ -111,16 +111,16 @@ def _ranks(count: int, edges: Sequence[Edge]) -> list[int]:
     return rank
 
 
-def _sort(found: Layers) -> None:
+def _sort(drawn: Layers) -> None:
     """Sort each layer by its neighbours' places, forwards and backwards in turn."""
     for sweep in range(SWEEPS):
         backwards = sweep % 2 == 1
-        neighbours = found.after if backwards else found.before
-        layers = found.layers[::-1] if backwards else found.layers
+        neighbours = drawn.after if backwards else drawn.before
+        layers = drawn.layers[::-1] if backwards else drawn.layers
         for fixed, layer in itertools.pairwise(layers):
-            place = {node: float(at) for at, node in enumerate(fixed)}
+            place = {node: float(place_in_layer) for place_in_layer, node in enumerate(fixed)}
             means = dict[int, float]()
-            for at, node in enumerate(layer):
+            for place_in_layer, node in enumerate(layer):
                 known = [place[other] for other in neighbours.get(node, ()) if other in place]
-                means[node] = sum(known) / len(known) if known else float(at)
+                means[node] = sum(known) / len(known) if known else float(place_in_layer)
             layer.sort(key=lambda node: means[node])

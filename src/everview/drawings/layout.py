@@ -144,22 +144,22 @@ def _centres(
 
 def _thickness(layers: Layers, along: Sequence[float]) -> dict[int, float]:
     """For each node and joint, the size of the largest box of its layer, along the arrows."""
-    found = dict[int, float]()
+    thickness = dict[int, float]()
     for layer in layers.layers:
-        found |= dict.fromkeys(layer, max((along[node] for node in layer if node < len(along)), default=0.0))
-    return found
+        thickness |= dict.fromkeys(layer, max((along[node] for node in layer if node < len(along)), default=0.0))
+    return thickness
 
 
 def _passing(
     thick: Mapping[int, float], centres: Mapping[int, Point], first: int, *, down: bool
 ) -> dict[int, tuple[Point, Point]]:
     """For each joint, where its arrow enters and leaves the layer: it passes straight between the boxes there."""
-    found: dict[int, tuple[Point, Point]] = {}
+    passing: dict[int, tuple[Point, Point]] = {}
     for joint, size in thick.items():
         if joint >= first:
             x, y = centres[joint]
-            found[joint] = ((x, y - size / 2), (x, y + size / 2)) if down else ((x - size / 2, y), (x + size / 2, y))
-    return found
+            passing[joint] = ((x, y - size / 2), (x, y + size / 2)) if down else ((x - size / 2, y), (x + size / 2, y))
+    return passing
 
 
 def _across(layers: Layers, sizes: Mapping[int, float]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""A diagram as SVG: one text that a page, a notebook or a file takes as it is, light or dark as its reader has it."""
+"""A diagram as SVG: one text for pages, notebooks and files, in the light or dark colours of its reader."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def _text(lines: tuple[str, ...], x: float, y: float, kind: str) -> str:
     first = y - LINE * (len(lines) - 1) / 2
     named = f' class="{kind}"' if kind else ""
     return "".join(
-        f'<text{named} x="{x:.1f}" y="{first + LINE * at:.1f}" textLength="{text_width(line):.0f}" '
+        f'<text{named} x="{x:.1f}" y="{first + LINE * number:.1f}" textLength="{text_width(line):.0f}" '
         f'lengthAdjust="spacingAndGlyphs">{escape(line)}</text>'
-        for at, line in enumerate(lines)
+        for number, line in enumerate(lines)
         if line
     )
 

@@ -53,21 +53,21 @@ _Picks = Sequence[tuple[int, int]]  # of each field of a stream above a join: th
 def distances(circuit: Circuit) -> dict[int, tuple[Distance, ...]]:
     """The distances that hold for the rows of each filter above a join."""
     readers = _readers(circuit)
-    found: dict[int, tuple[Distance, ...]] = {}
+    known: dict[int, tuple[Distance, ...]] = {}
     for node_id, operator in _joins(circuit):
-        found.update(_above(circuit, node_id, (node_id, operator.picks), {}, readers))
-    return found
+        known.update(_above(circuit, node_id, (node_id, operator.picks), {}, readers))
+    return known
 
 
 def demanded(circuit: Circuit) -> dict[int, tuple[Distance, ...]]:
     """The distances that all results of each join must keep, for nothing reads any others."""
     readers = _readers(circuit)
-    found: dict[int, tuple[Distance, ...]] = {}
+    known: dict[int, tuple[Distance, ...]] = {}
     for node_id, operator in _joins(circuit):
         spans = _kept(circuit, node_id, operator.picks, readers)
         if spans:
-            found[node_id] = _told(node_id, spans, operator.picks)
-    return found
+            known[node_id] = _told(node_id, spans, operator.picks)
+    return known
 
 
 def _joins(circuit: Circuit) -> Iterator[tuple[int, JoinIncremental]]:
@@ -85,11 +85,11 @@ def _readers(circuit: Circuit) -> Mapping[int, list[int]]:
 
 
 def _above(
-    circuit: Circuit, at: int, join: tuple[int, _Picks], known: Spans, readers: Mapping[int, list[int]]
+    circuit: Circuit, below: int, join: tuple[int, _Picks], known: Spans, readers: Mapping[int, list[int]]
 ) -> Iterator[tuple[int, tuple[Distance, ...]]]:
-    """The filters above a join, with what each knows by itself and by those below it."""
+    """The filters above a join, each with the distances that it and the filters below it demand."""
     node_id, picks = join
-    for reader in readers.get(at, ()):
+    for reader in readers.get(below, ()):
         node = circuit[reader]
         if not isinstance(node, Apply):
             continue
@@ -104,9 +104,9 @@ def _above(
                 pass
 
 
-def _kept(circuit: Circuit, at: int, picks: _Picks, readers: Mapping[int, list[int]]) -> Spans:
+def _kept(circuit: Circuit, stream: int, picks: _Picks, readers: Mapping[int, list[int]]) -> Spans:
     """The distances that every reader of a stream keeps, each as wide as the widest of them."""
-    every = [_kept_by(circuit, reader, picks, readers) for reader in readers.get(at, ())]
+    every = [_kept_by(circuit, reader, picks, readers) for reader in readers.get(stream, ())]
     if not every:
         return {}
     return {key: max(spans[key] for spans in every) for key in every[0] if all(key in spans for spans in every)}

@@ -116,12 +116,12 @@ def _expiries(circuit: Circuit, sessions: Container[int], *, steady_clock: bool)
         if reading.reader in sessions:  # they have traces of their own
             continue
         by_trace.setdefault(reading.trace, []).append(reading.unread)
-    found: dict[int, Expiry] = {}
+    expiries: dict[int, Expiry] = {}
     for trace, unread in by_trace.items():
         expiry = _common(circuit, trace, unread)
         if expiry is not None and _can_be_kept(circuit, trace):
-            found[trace] = expiry
-    return found
+            expiries[trace] = expiry
+    return expiries
 
 
 def _common(circuit: Circuit, trace: int, unread: Sequence[Facts]) -> Expiry | None:
@@ -188,9 +188,9 @@ def _before_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
 def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:
     """Rows whose moment has come are not looked up any more, if the clock never goes back."""
     given = node.inputs[1]
-    at = given
-    while at is not None:
-        below = circuit[at]
+    stream = given
+    while stream is not None:
+        below = circuit[stream]
         if isinstance(below, Source):
             if not (is_watermark(below.name) or (steady_clock and below.name == CLOCK)):
                 return NO_FACTS
@@ -204,17 +204,17 @@ def _passed(circuit: Circuit, node: Apply, *, steady_clock: bool) -> Facts:
             below.operator, Announce | Index | Arrange | Map | Project | Exchange
         ):
             return NO_FACTS
-        (at,) = below.inputs
+        (stream,) = below.inputs
     return NO_FACTS
 
 
-def _below_trace(circuit: Circuit, at: int | None) -> int:
+def _below_trace(circuit: Circuit, stream: int | None) -> int:
     """The stream of a clock before it is announced to all shards, indexed and kept."""
-    assert at is not None, "a checked circuit is connected"
-    node = circuit[at]
+    assert stream is not None, "a checked circuit is connected"
+    node = circuit[stream]
     if isinstance(node, Apply) and isinstance(node.operator, Announce | Index | Arrange):
         return _below_trace(circuit, node.inputs[0])
-    return at
+    return stream
 
 
 # -- the circuit of a trace that expires
@@ -318,9 +318,9 @@ def shown(bound: Expression) -> str:
 
 def is_clock(circuit: Circuit, trace: int) -> bool:
     """Whether a trace is that of a clock or a watermark, or of bounds by these."""
-    at = _below_trace(circuit, trace)
-    node = circuit[at]
+    stream = _below_trace(circuit, trace)
+    node = circuit[stream]
     while isinstance(node, Apply) and isinstance(node.operator, Map | Project | Plus):
-        at = node.inputs[0] or 0
-        node = circuit[at]
+        stream = node.inputs[0] or 0
+        node = circuit[stream]
     return isinstance(node, Source) and tells_time(node.name)

@@ -1,4 +1,4 @@
-"""How far frames of windows reach by time: what a row to come can change, and which rows that is computed from.
+"""The reach of window frames in time: the results that a later row can change, and the rows behind those results.
 
 A frame ``RANGE BETWEEN INTERVAL 5 MINUTES PRECEDING AND INTERVAL 1 MINUTE FOLLOWING`` has rows at most five minutes
 before its own row, and one minute after it. If rows to come are not before ``w``, then they are in frames of rows from
@@ -89,8 +89,8 @@ def _values(circuit: Circuit, node: Apply) -> list[Expression]:
     assert isinstance(node.operator, WindowIncremental), "frames are of windows"
     places = range(len(node.operator.source.schema))
     fields = list(places)
-    (at,) = inputs_of(node)
-    while at is not None and isinstance(below := circuit[at], Apply):
+    (stream,) = inputs_of(node)
+    while stream is not None and isinstance(below := circuit[stream], Apply):
         match below.operator:
             case Arrange() | Exchange():
                 pass
@@ -100,7 +100,7 @@ def _values(circuit: Circuit, node: Apply) -> list[Expression]:
                 return [_value(circuit, made, field) for field in fields]
             case _:
                 break
-        at = inputs_of(below)[0]
+        stream = inputs_of(below)[0]
     return [Column(field, "", TIMESTAMP) for field in fields]
 
 

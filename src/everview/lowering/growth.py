@@ -35,11 +35,11 @@ def _by_ttl(circuit: Circuit, trace: int) -> str | None:
     """How the TTLs of tables bound a trace; None if one of them has none."""
     sources, seen, waiting = set[str](), set[int](), [trace]
     while waiting:
-        at = waiting.pop()
-        if at in seen:
+        node_id = waiting.pop()
+        if node_id in seen:
             continue
-        seen.add(at)
-        node = circuit[at]
+        seen.add(node_id)
+        node = circuit[node_id]
         if isinstance(node, Source):
             sources.add(node.name)
         waiting += [i for i in inputs_of(node) if i is not None]
@@ -54,25 +54,29 @@ def _by_ttl(circuit: Circuit, trace: int) -> str | None:
 
 def _expired(circuit: Circuit, trace: int) -> Expired | None:
     """The operator that takes expired rows of a trace back, or None."""
-    at: int | None = trace
-    while at is not None:
-        node = circuit[at]
+    stream: int | None = trace
+    while stream is not None:
+        node = circuit[stream]
         if isinstance(node, Apply) and isinstance(node.operator, Plus):
-            return next((found for i in node.inputs if (found := _behind(circuit, i)) is not None), None)
-        at = inputs_of(node)[0] if len(inputs_of(node)) == 1 else None
+            return next((expired for i in node.inputs if (expired := _behind(circuit, i)) is not None), None)
+        stream = inputs_of(node)[0] if len(inputs_of(node)) == 1 else None
     return None
 
 
-def _behind(circuit: Circuit, at: int | None) -> Expired | None:
-    while at is not None and isinstance(node := circuit[at], Apply) and isinstance(node.operator, Project | Recode):
-        (at,) = node.inputs
-    if at is None or not isinstance(circuit[at], Feedback):
+def _behind(circuit: Circuit, stream: int | None) -> Expired | None:
+    while (
+        stream is not None
+        and isinstance(node := circuit[stream], Apply)
+        and isinstance(node.operator, Project | Recode)
+    ):
+        (stream,) = node.inputs
+    if stream is None or not isinstance(circuit[stream], Feedback):
         return None
-    while at is not None:
-        node = circuit[at]
+    while stream is not None:
+        node = circuit[stream]
         if isinstance(node, Apply) and isinstance(node.operator, Expired):
             return node.operator
-        at = inputs_of(node)[0] if inputs_of(node) else None
+        stream = inputs_of(node)[0] if inputs_of(node) else None
     return None
 
 

@@ -76,7 +76,7 @@ def promises(circuit: Circuit) -> dict[int, PromisedBounds]:
 
 
 def either(bounds: Iterable[Bound | None]) -> Bound | None:
-    """The bound of what has one of several bounds; None if one is not known."""
+    """The bound of a value to which one of several bounds applies; None if one of them is not known."""
     every = list(bounds)
     if not every or any(bound is None for bound in every):
         return None
@@ -141,7 +141,7 @@ def _of_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
 
 
 def _mapped(circuit: Circuit, operator: Map, given: PromisedBounds) -> PromisedBounds:
-    """Also the bounds of what a function computes, if it is of expressions."""
+    """The bounds of fields that pass, and of those that a function computes by expressions."""
     fields = dict(bounds_of(operator.origins, [given]))
     elements = dict(_element_bounds(operator.origins, [given]))
     function = circuit.functions[operator.function].call
@@ -172,7 +172,7 @@ def _first_element(expression: Expression, facts: Facts) -> Bound | None:
 
 
 def lowest(expression: Expression, facts: Facts) -> Bound | None:
-    """A bound of an expression, where it is a function of one column of which a bound is known, and never falls."""
+    """The bound of an expression that never falls as its one column grows, where the column has a bound."""
     column = rising_in(expression)
     if column is None or column.index not in facts:
         return None

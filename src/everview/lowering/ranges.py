@@ -139,7 +139,7 @@ def _in_order(stream: Stream, calls: Sequence[WindowCall], places: Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class _CallReads:
-    """A call, with the expressions that it reads of each row: its arguments, and those that tell its frame."""
+    """A call with the expressions that it reads of each row: its arguments, and the bounds of its frame."""
 
     call: WindowCall
     aggregate: Wanted | None  # what it asks of the rows of its frame, if it is an aggregate that groups have, too

@@ -7,7 +7,7 @@ from typing import Final
 
 from everview.scalars.expressions import Call, Cast, Column, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME
-from everview.types import BIGINT, DATE, DOUBLE, INTEGER, STRING, TIMESTAMP, TIMESTAMP_NTZ
+from everview.types import BIGINT, DATE, DOUBLE, INTEGER, TIMESTAMP, TIMESTAMP_NTZ
 
 _WITH_CONSTANT: Final = frozenset(
     {
@@ -67,11 +67,6 @@ def _with_constant(expression: Expression) -> Column | None:
             return rising_in(argument)
         case _:
             return None
-
-
-def is_text_in_order(expression: Expression) -> bool:
-    """Whether an expression is a moment as text, which is in the order of the moments."""
-    return expression.type == STRING and rising_in(expression) is not None
 
 
 def _is_positive(value: object) -> bool:

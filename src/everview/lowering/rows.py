@@ -64,7 +64,7 @@ def filtered(stream: Stream, predicate: Expression | None) -> Stream:
 
 
 def extended(stream: Stream, expressions: Sequence[Expression]) -> tuple[Stream, tuple[int, ...]]:
-    """The stream with a column for every expression that is not one already, and where each of them stands."""
+    """The stream with columns added for expressions that are none, and the place of each expression."""
     added = list(dict.fromkeys(e for e in expressions if not isinstance(e, Column)))
     width = len(stream.schema)
     places = tuple(e.index if isinstance(e, Column) else width + added.index(e) for e in expressions)

@@ -30,23 +30,27 @@ from everview.operators.window import WindowIncremental
 
 def closing(circuit: Circuit, known: Mapping[int, PromisedBounds]) -> dict[int, Bound]:
     """The windows of sessions that end by a watermark, each with the bound of the last moments of open sessions."""
-    found: dict[int, Bound] = {}
+    closes: dict[int, Bound] = {}
     for node_id, node in enumerate(circuit):
         if not (isinstance(node, Apply) and isinstance(node.operator, WindowIncremental)):
             continue
         edges, bounds = node.operator.sessions, known[node_id].fields
         if edges is not None and edges.last in bounds and _index(circuit, node) is not None:
-            found[node_id] = bounds[edges.last]
-    return found
+            closes[node_id] = bounds[edges.last]
+    return closes
 
 
 def only_for(circuit: Circuit, readers: Mapping[int, Bound]) -> set[int]:
     """The traces and indexes that are read by these windows alone, and are replaced with them."""
     dropped = set[int]()
     for below in range(2):  # first the traces, then their indexes
-        candidates = {_input(circuit, circuit[at]) for at in (dropped if below else readers)}
-        others = {at for at in range(len(circuit)) if at not in readers and at not in dropped}
-        read = {i for at in others for i in (*inputs_of(circuit[at]), *(r.node for r in reads_of(circuit[at])))}
+        candidates = {_input(circuit, circuit[node_id]) for node_id in (dropped if below else readers)}
+        others = {node_id for node_id in range(len(circuit)) if node_id not in readers and node_id not in dropped}
+        read = {
+            i
+            for node_id in others
+            for i in (*inputs_of(circuit[node_id]), *(r.node for r in reads_of(circuit[node_id])))
+        }
         dropped |= candidates - read - set(circuit.sinks.values())
     return dropped
 

@@ -69,11 +69,11 @@ class EverviewMagics(Magics):
         """The database in a variable; the usual one is made in memory, if there is none."""
         if variable == DATABASE and DATABASE not in self.namespace:
             self.namespace[DATABASE] = connect()
-        found = self.namespace.get(variable)
-        if not isinstance(found, Database):
-            what = "is not defined" if variable not in self.namespace else f"is a {type(found).__name__}"
+        database = self.namespace.get(variable)
+        if not isinstance(database, Database):
+            what = "is not defined" if variable not in self.namespace else f"is a {type(database).__name__}"
             raise UsageError(f"{variable} {what}, not a database\n  hint: {variable} = ev.connect()")
-        return found
+        return database
 
 
 def _words(line: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The widget that a notebook draws: the state that is sent to it, and the code that draws, both within this package."""
+"""The widget of notebooks: the state sent to it, and the code that draws it; both are part of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bags compared row by row: what two have in common, and what one has more.
+"""Bags compared row by row: the intersection of two, and the difference.
 
 ``(a ∩ b)[x] = min(a[x], b[x])`` and ``(a ∖ b)[x] = max(a[x] − b[x], 0)``, where weights below zero count as none.
 Not linear: how often a row counts depends on all its weight on both sides. Their change is that of the rows that

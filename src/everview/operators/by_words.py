@@ -1,4 +1,4 @@
-"""Operators that words alone suffice for: what they do to rows is one program, which never fails."""
+"""Operators that need only the words of rows: one program over words does their work, and never fails."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Map(Calling, UnaryOperator):
 
     @property
     def origins(self) -> Origins:
-        """Of the fields that are kept; what the function computes is for those to tell who know expressions."""
+        """The origins of the fields that are kept; `lowering` knows expressions, and finds those of computed fields."""
         return from_fields(self.keep)
 
     @cached_property

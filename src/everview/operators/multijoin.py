@@ -432,6 +432,6 @@ class Deal(Operator):
 
 
 def dealt(layout: Layout) -> Layout:
-    """Seeds that say which piece of how many they stand for."""
+    """Seeds with the number of their piece, and the number of all pieces."""
     number = [Field("piece", BIGINT, nullable=False), Field("pieces", BIGINT, nullable=False)]
     return Layout(Schema([*layout.schema.fields, *number]))

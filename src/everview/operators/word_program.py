@@ -134,14 +134,14 @@ class WordProgram:
         return words
 
     def over(self, columns: Words) -> WordProgram:
-        """The program for rows of which these words, in this order, are the ones that this program reads.
+        """This program for wider rows: ``columns`` are the words that it reads, in order.
 
         Words of one field stand in a row there as here.
         """
         code = self.code.copy()
-        for at in range(op.HEAD, int(code[op.AFTER_VALUES]), op.STRIDE):
-            if code[at] in LOADS:
-                code[at + 2] = columns[code[at + 2]]
+        for line in range(op.HEAD, int(code[op.AFTER_VALUES]), op.STRIDE):
+            if code[line] in LOADS:
+                code[line + 2] = columns[code[line + 2]]
         stores = [(op.KEEP, to, int(columns[word]), 1) for to, word in self._kept()]
         return self._storing(code, [*stores, *self._stored()], self.width)
 
@@ -171,7 +171,7 @@ class WordProgram:
 
     def _lines(self) -> list[Store]:
         first, last = int(self.code[op.AFTER_VALUES]), int(self.code[op.AFTER_STORES])
-        return [tuple(self.code[at : at + 4].tolist()) for at in range(first, last, op.STRIDE)]
+        return [tuple(self.code[line : line + 4].tolist()) for line in range(first, last, op.STRIDE)]
 
     def _storing(self, code: Words, stores: Sequence[Store], width: int) -> WordProgram:
         """The program with other lines that write its result."""

@@ -1,4 +1,4 @@
-"""Columns that nobody reads are left out, as far down as it goes.
+"""Leaving out columns that nobody reads, as far down in the plan as possible.
 
 From the top, every node collects the columns that any of its readers needs; then the plan is built anew from the
 bottom. So a part that is shared stays shared. Where rows as a whole matter (distinct, sets, places in an order,

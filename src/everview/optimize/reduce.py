@@ -57,21 +57,21 @@ def _few_values(plan: Plan, column: int, keys: Keys) -> Plan | None:
         case Join(left, right, kind, condition):
             width = len(left.schema)
             if column >= width:
-                found = _few_values(right, column - width, keys) if kind == "inner" else None
+                values = _few_values(right, column - width, keys) if kind == "inner" else None
             else:
-                found = _few_values(left, column, keys) if kind in ("inner", "left", "semi", "anti") else None
-            if found is not None or kind not in ("inner", "semi"):
-                return found
+                values = _few_values(left, column, keys) if kind in ("inner", "left", "semi", "anti") else None
+            if values is not None or kind not in ("inner", "semi"):
+                return values
             for key in split(condition, width).keys:
                 match key:
                     case Key(Column(a), Column(b), False) if a == column:
-                        found = _few_values(right, b, keys)
+                        values = _few_values(right, b, keys)
                     case Key(Column(a), Column(b), False) if b + width == column:
-                        found = _few_values(left, a, keys)
+                        values = _few_values(left, a, keys)
                     case _:
                         continue
-                if found is not None:
-                    return found
+                if values is not None:
+                    return values
             return None
         case _:
             return None

@@ -80,7 +80,7 @@ def _shorter(e: Expression) -> Expression:
 
 
 def _logic(e: Call, keeps: Literal, ends: Literal) -> Expression:
-    """AND or OR without operands that change nothing, cut off at one that decides the result."""
+    """AND or OR without operands that change nothing, ending at an operand that decides the result."""
     kept: dict[Expression, None] = {}  # in their order, each once
     for part in e.arguments:
         if part == keeps or part in kept:

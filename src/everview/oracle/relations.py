@@ -66,7 +66,7 @@ def matching(match: Matching, rows: Rows) -> Rows:
 
 
 def passing(where: Where, rows: Rows) -> Rows:
-    """The rows that pass all tests; NULL passes none but the one for it."""
+    """The rows that pass all tests; NULL passes only a test for NULL."""
     fields = where.source.schema.fields
     given: dict[Test, list[Any]] = {}
     for test in where.tests:

@@ -151,9 +151,9 @@ def _histogram(values: list[float | None], bins: int) -> list[dict[str, float]] 
         made = [*made, (value, 1.0)]
         if len(made) > bins:
             gaps = [b[0] - a[0] for a, b in pairwise(made)]
-            at = gaps.index(min(gaps))
-            (a, n), (b, m) = made[at : at + 2]
-            made = [*made[:at], ((a * n + b * m) / (n + m), n + m), *made[at + 2 :]]
+            closest = gaps.index(min(gaps))
+            (a, n), (b, m) = made[closest : closest + 2]
+            made = [*made[:closest], ((a * n + b * m) / (n + m), n + m), *made[closest + 2 :]]
     return [{"x": x, "y": y} for x, y in made] or None
 
 

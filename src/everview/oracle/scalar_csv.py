@@ -41,16 +41,16 @@ def _quoted(rest: str, between: str, around: str) -> tuple[str, str | None] | No
     """A cell between quotes and what follows its comma; None if the quotes do not close before one."""
     if not rest.startswith(around):
         return None
-    cell, at = "", 1
-    while at < len(rest) and rest[at] != around:
-        if rest[at] == "\\" and at + 1 < len(rest):
-            cell += rest[at + 1] if rest[at + 1] in around + "\\" else rest[at : at + 2]
-            at += 2
+    cell, place = "", 1
+    while place < len(rest) and rest[place] != around:
+        if rest[place] == "\\" and place + 1 < len(rest):
+            cell += rest[place + 1] if rest[place + 1] in around + "\\" else rest[place : place + 2]
+            place += 2
             continue
-        cell += rest[at]
-        at += 1
-    after = rest[at + 1 :]
-    if at >= len(rest) or (after and not after.startswith(between)):
+        cell += rest[place]
+        place += 1
+    after = rest[place + 1 :]
+    if place >= len(rest) or (after and not after.startswith(between)):
         return None
     return cell, after[1:] if after else None
 

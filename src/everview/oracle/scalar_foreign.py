@@ -95,7 +95,7 @@ def _bytea(text: str) -> bytes:
         digits = "".join(parts)
         if not _is_hex(digits, len(digits)) or any(len(part) % 2 for part in parts):
             raise NoValue("no bytes")
-        return bytes(int(digits[at : at + 2], 16) for at in range(0, len(digits), 2))
+        return bytes(int(digits[place : place + 2], 16) for place in range(0, len(digits), 2))
     made, rest = b"", text
     while rest:
         if rest[0] != "\\":

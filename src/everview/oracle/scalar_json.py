@@ -53,41 +53,41 @@ def _read(text: str, options: Mapping[str, str] | None = None) -> Any:
 
 def _plain(text: str, allowed: set[str]) -> str:
     """A looser spelling of JSON in the strict one, character by character."""
-    made, at = "", 0
-    while at < len(text):
-        here, rest = text[at], text[at:]
-        end = at + 1
-        if here == '"' or (here == "'" and "allowSingleQuotes" in allowed):
-            while end < len(text) and text[end] != here:
+    made, place = "", 0
+    while place < len(text):
+        letter, rest = text[place], text[place:]
+        end = place + 1
+        if letter == '"' or (letter == "'" and "allowSingleQuotes" in allowed):
+            while end < len(text) and text[end] != letter:
                 end += 2 if text[end] == "\\" else 1
-            inside = text[at + 1 : end]
-            if here == "'" and end < len(text):
+            inside = text[place + 1 : end]
+            if letter == "'" and end < len(text):
                 inside = inside.replace("\\'", "'").replace('\\"', '"').replace('"', '\\"')
                 made += f'"{inside}"'
             else:
-                made += text[at : end + 1]
+                made += text[place : end + 1]
             end += 1
         elif "allowComments" in allowed and rest[:2] == "//":
-            end = at + (rest + "\n").index("\n")
+            end = place + (rest + "\n").index("\n")
         elif "allowComments" in allowed and rest[:2] == "/*" and "*/" in rest:
-            end = at + rest.index("*/") + 2
+            end = place + rest.index("*/") + 2
             made += " "
-        elif here.isascii() and (here.isalpha() or here in "_$"):
+        elif letter.isascii() and (letter.isalpha() or letter in "_$"):
             while end < len(text) and (text[end].isascii() and (text[end].isalnum() or text[end] in "_$")):
                 end += 1
-            name = text[at:end]
+            name = text[place:end]
             quoted = "allowUnquotedFieldNames" in allowed and text[end:].lstrip().startswith(":")
             made += f'"{name}"' if quoted else name
-        elif here.isdigit():
+        elif letter.isdigit():
             while end < len(text) and (text[end].isalnum() or text[end] in ".+-"):
                 end += 1
-            digits = text[at:end]
+            digits = text[place:end]
             while "allowNumericLeadingZeros" in allowed and digits[0] == "0" and digits[1:2].isdigit():
                 digits = digits[1:]
             made += digits
         else:
-            made += here
-        at = end
+            made += letter
+        place = end
     return made
 
 
@@ -129,13 +129,13 @@ def _get(text: str, path: str, quotes: bool = False) -> str | None:
 
 
 def _write(value: Any, steps: list[str | int], style: str, written: list[str]) -> bool:
-    """Append the values that a path leads to, in the order in which Spark writes them; False if there is none."""
+    """Append the values of a path in the order in which Spark writes them; False if there is none."""
     match steps, value:
         case [], str() if style == "raw":
             written.append(value)
         case [], list() if style == "flat":
-            found = [_write(item, [], style, written) for item in value]
-            return any(found)
+            written_items = [_write(item, [], style, written) for item in value]
+            return any(written_items)
         case [], _:
             written.append(_text(value))
         case [str(key), *rest], Members():
@@ -314,10 +314,10 @@ def _number(value: Any, type_: Type) -> tuple[bool, Any]:
 
 def _member(text: str, name: str) -> str | None:
     value, _ = _read(text)
-    found = [member for key, member in value if key == name][-1:] if isinstance(value, Members) else []
-    if not found or found[0] is None:
+    members = [member for key, member in value if key == name][-1:] if isinstance(value, Members) else []
+    if not members or members[0] is None:
         return None
-    return found[0] if isinstance(found[0], str) else _text(found[0])
+    return members[0] if isinstance(members[0], str) else _text(members[0])
 
 
 JSON: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {

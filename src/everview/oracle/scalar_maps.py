@@ -35,8 +35,8 @@ def entries(value: Mapping[Any, Any], type_: Type) -> Pairs:
 
 def value_of_key(value: Mapping[Any, Any], type_: Type, key: Any) -> tuple[bool, Any]:
     """Whether a map has a key, and its value."""
-    found = [item for own, item in entries(value, type_) if compare(own, key) == 0]
-    return bool(found), found[0] if found else None
+    items = [item for own, item in entries(value, type_) if compare(own, key) == 0]
+    return bool(items), items[0] if items else None
 
 
 def _from_arrays(keys: list[Any], values: list[Any]) -> dict[Any, Any]:

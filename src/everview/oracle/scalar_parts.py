@@ -83,8 +83,8 @@ def _levenshtein(a: str, b: str, most: int | None = None) -> int:
             return distance(i - 1, j - 1)
         return 1 + min(distance(i - 1, j), distance(i, j - 1), distance(i - 1, j - 1))
 
-    found = distance(len(a), len(b))
-    return found if most is None or found <= most else -1
+    steps = distance(len(a), len(b))
+    return steps if most is None or steps <= most else -1
 
 
 _CODES: Final = {

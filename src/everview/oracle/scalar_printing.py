@@ -122,35 +122,35 @@ def _format_string(type_: Type, types: list[Type], values: list[Any]) -> str | N
 class _Specifier:
     """One ``%`` with what follows."""
 
-    def __init__(self, form: str, at: int) -> None:
-        start = at
-        digits, at = self._number(form, at)
+    def __init__(self, form: str, place: int) -> None:
+        start = place
+        digits, place = self._number(form, place)
         self.index, self.flags = None, ""
-        if digits and form[at : at + 1] == "$":
-            self.index, at = int(digits), at + 1
+        if digits and form[place : place + 1] == "$":
+            self.index, place = int(digits), place + 1
         else:
-            at = start
-        while form[at : at + 1] and form[at] in "-#+ 0,(<":
-            self.flags, at = self.flags + form[at], at + 1
-        width, at = self._number(form, at)
+            place = start
+        while form[place : place + 1] and form[place] in "-#+ 0,(<":
+            self.flags, place = self.flags + form[place], place + 1
+        width, place = self._number(form, place)
         if len(width) > 6:
             raise NoValue("too wide")
         self.width, self.precision = int(width or 0), None
-        if form[at : at + 1] == ".":
-            precision, at = self._number(form, at + 1)
+        if form[place : place + 1] == ".":
+            precision, place = self._number(form, place + 1)
             if not precision:
                 raise NoValue("no precision")
             if len(precision) > 2:
                 raise NoValue("too precise")
             self.precision = int(precision)
-        self.kind, self.end = form[at : at + 1], at + 1
+        self.kind, self.end = form[place : place + 1], place + 1
 
     @staticmethod
-    def _number(form: str, at: int) -> tuple[str, int]:
-        end = at
+    def _number(form: str, place: int) -> tuple[str, int]:
+        end = place
         while form[end : end + 1] and form[end] in "0123456789":
             end += 1
-        return form[at:end], end
+        return form[place:end], end
 
     def padded(self, text: str) -> str:
         missing = " " * (self.width - len(text))

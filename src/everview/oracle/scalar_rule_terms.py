@@ -13,39 +13,39 @@ _WRITTEN: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def _quoted(symbol: str) -> str:
-    found = symbol.replace("\\", "\\\\").replace('"', '\\"')
+    text = symbol.replace("\\", "\\\\").replace('"', '\\"')
     for letter, character in _WRITTEN.items():
-        found = found.replace(character, f"\\{letter}")
-    return f'"{found}"'
+        text = text.replace(character, f"\\{letter}")
+    return f'"{text}"'
 
 
 def _tokens(text: str) -> Iterator[str]:
     """Marks, symbols in quotes, as they stand, and what is between them."""
-    at = 0
-    while at < len(text):
-        end = at + 1
-        if text[at] == '"':
+    place = 0
+    while place < len(text):
+        end = place + 1
+        if text[place] == '"':
             while end < len(text) and text[end] != '"':
                 end += 2 if text[end] == "\\" else 1
             end += 1
-        elif text[at] not in "[](),":
+        elif text[place] not in "[](),":
             while end < len(text) and text[end] not in '[](),"':
                 end += 1
-        if text[at:end].strip():
-            yield text[at:end].strip()
-        at = end
+        if text[place:end].strip():
+            yield text[place:end].strip()
+        place = end
 
 
 def _symbol(token: str) -> str:
-    found, at = "", 1
-    while at < len(token) - 1:
-        if token[at] == "\\":
-            at += 1
-            found += _WRITTEN.get(token[at], token[at])
+    symbol, place = "", 1
+    while place < len(token) - 1:
+        if token[place] == "\\":
+            place += 1
+            symbol += _WRITTEN.get(token[place], token[place])
         else:
-            found += token[at]
-        at += 1
-    return found
+            symbol += token[place]
+        place += 1
+    return symbol
 
 
 def _part(text: str, branch: str, place: int, otherwise: str) -> str:
@@ -64,8 +64,8 @@ def _part(text: str, branch: str, place: int, otherwise: str) -> str:
         depth -= token in "])" and token != ""
     if place >= len(arguments):
         return otherwise
-    found = "".join(arguments[place])
-    return _symbol(found) if found[:1] == '"' else found
+    part = "".join(arguments[place])
+    return _symbol(part) if part[:1] == '"' else part
 
 
 def _checked(text: str, said: str) -> str:
@@ -93,11 +93,11 @@ def _checked(text: str, said: str) -> str:
 
 def _row(opening: str, kinds: list[Any], closing: str) -> list[Any]:
     """A row of kinds with marks around and between them, the first one last."""
-    found: list[Any] = [(opening, opening)]
-    for at, kind in enumerate(kinds):
-        found += [(",", ", ")] if at else []
-        found.append(kind)
-    return [*found, (closing, closing)][::-1]
+    parts: list[Any] = [(opening, opening)]
+    for place, kind in enumerate(kinds):
+        parts += [(",", ", ")] if place else []
+        parts.append(kind)
+    return [*parts, (closing, closing)][::-1]
 
 
 def _term(

@@ -65,7 +65,7 @@ def _check(text: str) -> None:
 
 def _server(authority: str) -> dict[str, str | None]:
     """The user and the host, if the host is a name or a number."""
-    user, at, server = authority.rpartition("@") if authority.count("@") == 1 else ("", "", authority)
+    user, sign, server = authority.rpartition("@") if authority.count("@") == 1 else ("", "", authority)
     if server.startswith("["):
         host, _, port = server.rpartition("]")
         host, port = host + "]", port.removeprefix(":")
@@ -73,7 +73,7 @@ def _server(authority: str) -> dict[str, str | None]:
         host, _, port = server.partition(":")
     if (port and not port.isdecimal()) or not _is_host(host):
         return {}
-    return {"HOST": host, "USERINFO": user if at else None}
+    return {"HOST": host, "USERINFO": user if sign else None}
 
 
 def _is_host(host: str) -> bool:

@@ -197,15 +197,15 @@ def _steps(path: str) -> list[str | int]:
     steps: list[str | int] = []
     rest = path[1:]
     while rest:
-        if found := re.match(r"\[(\d+)\]", rest):
-            steps.append(int(found[1]))
-        elif found := re.match(r"\[(['\"])(.*?)\1\]", rest):
-            steps.append(found[2])
-        elif found := re.match(r"\.([^.\[\]'\"]+)", rest):
-            steps.append(found[1])
+        if step := re.match(r"\[(\d+)\]", rest):
+            steps.append(int(step[1]))
+        elif step := re.match(r"\[(['\"])(.*?)\1\]", rest):
+            steps.append(step[2])
+        elif step := re.match(r"\.([^.\[\]'\"]+)", rest):
+            steps.append(step[1])
         else:
             raise wrong
-        rest = rest[found.end() :]
+        rest = rest[step.end() :]
     return steps
 
 

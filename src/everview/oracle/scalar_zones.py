@@ -13,8 +13,6 @@ from typing import Any, Final
 from everview.oracle.scalar_casts import SHORT_ZONES, NoValue, read_timestamp
 from everview.oracle.scalar_moments import letters_written, tokens_of
 
-EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
 
 def zone_named(name: str) -> dt.tzinfo:
     name = SHORT_ZONES.get(name, name)
@@ -69,7 +67,7 @@ def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, sec
 
 
 def _next_day(day: dt.date, name: str) -> dt.date:
-    names = {n[:size].lower(): at for at, n in enumerate(calendar.day_name) for size in (2, 3, len(n))}
+    names = {n[:size].lower(): number for number, n in enumerate(calendar.day_name) for size in (2, 3, len(n))}
     wanted = names.get(name.strip().lower())
     if wanted is None:
         raise NoValue("no such day")
@@ -138,7 +136,7 @@ def _turns(moment: dt.datetime, span: Any, zone: str) -> list[dt.datetime]:
     micro, day = dt.timedelta(microseconds=1), dt.timedelta(days=1)
 
     def still(t: dt.datetime) -> bool:
-        return len({_from_utc(at, zone) - at for at in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
+        return len({_from_utc(moment, zone) - moment for moment in (t - 27 * day / 24, t, t + 27 * day / 24)}) == 1
 
     def before(t: dt.datetime) -> bool:
         return _to_utc(_from_utc(t, zone) + by, zone) < moment

@@ -257,11 +257,11 @@ def _frame(unit: str, start: Any, end: Any, place: int, keys: Sequence[Row]) -> 
         numbers = list(range(n))
     else:
         numbers = list(accumulate((i > 0 and keys[i] != keys[i - 1] for i in range(n)), initial=0))[1:]
-    here = numbers[place]
+    number = numbers[place]
     return [
         i
         for i in range(n)
-        if (start is None or numbers[i] >= here + start) and (end is None or numbers[i] <= here + end)
+        if (start is None or numbers[i] >= number + start) and (end is None or numbers[i] <= number + end)
     ]
 
 

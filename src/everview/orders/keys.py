@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from everview.codes.order import atom_key
 from everview.types import Decimal, Field, ScalarType, Schema, Type
@@ -25,9 +25,25 @@ Direction = Literal["asc", "desc", "asc nulls last", "desc nulls first"]  # NULL
 Order = tuple[tuple[int, Direction], ...]  # columns by their places
 SortKey = Callable[[Any], Any]
 ColumnKey = Callable[[Any], Any]
+C = TypeVar("C", bound=Hashable)
+D = TypeVar("D", bound=str)
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _EPOCH_WITHOUT_ZONE: Final = dt.datetime(1970, 1, 1)
+
+
+def with_ties(order: Iterable[tuple[C, D]], ties: Iterable[C]) -> tuple[tuple[C, D | Literal["asc"]], ...]:
+    """An order, and behind it the columns that break its ties, ascending; each column once.
+
+    >>> with_ties([(2, "desc"), (2, "asc")], [0, 2])
+    ((2, 'desc'), (0, 'asc'))
+    """
+    directions: dict[C, D | Literal["asc"]] = {}
+    for column, direction in order:
+        directions.setdefault(column, direction)
+    for column in ties:
+        directions.setdefault(column, "asc")
+    return tuple(directions.items())
 
 
 def direction_of(words: str) -> Direction | None:

@@ -26,7 +26,7 @@ MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is asked of a condition: that it is true, or that it is false; and whether unknown will do, too."""
+    """The truth that is asked of a condition: true or false, or also unknown."""
 
     true: bool = True
     or_unknown: bool = False
@@ -67,19 +67,29 @@ def _when(condition: Expression, asked: Truth) -> Alternatives:
         case "if":
             return _cases(((parts[0], parts[1]),), parts[2], asked)
         case "case":
-            pairs = tuple(zip(parts[0 : len(parts) // 2 * 2 : 2], parts[1::2], strict=True))
-            return _cases(pairs, parts[-1] if len(parts) % 2 else Literal(None, condition.type), asked)
+            return _cases(*_branches(condition), asked)
         case "in":
-            each = [call("equal", parts[0], part) for part in parts[1:]]
-            return _any(each, asked) if asked.true else _all(each, asked)
+            equalities = [call("equal", parts[0], part) for part in parts[1:]]
+            return _any(equalities, asked) if asked.true else _all(equalities, asked)
         case "coalesce" if len(parts) == 2 and parts[1] in (TRUE, FALSE):
             return _when(parts[0], Truth(asked.true, (parts[1] == TRUE) == asked.true))
         case "equal" | "null_safe_equal" if parts[1] in (TRUE, FALSE):
-            inner = asked if parts[1] == TRUE else asked.contrary
-            known = condition.function == "null_safe_equal"
-            return _when(parts[0], Truth(inner.true, not asked.true) if known else inner)
+            return _when(parts[0], _asked_of_truth(condition, asked))
         case _:
             return _compared(condition, asked)
+
+
+def _branches(case: Call) -> tuple[tuple[tuple[Expression, Expression], ...], Expression]:
+    """The conditions of CASE with their values, and the value of ELSE."""
+    parts = case.arguments
+    otherwise = parts[-1] if len(parts) % 2 else Literal(None, case.type)
+    return tuple(zip(parts[0 : len(parts) // 2 * 2 : 2], parts[1::2], strict=True)), otherwise
+
+
+def _asked_of_truth(condition: Call, asked: Truth) -> Truth:
+    """What is asked of a condition that is compared with TRUE or FALSE."""
+    inner = asked if condition.arguments[1] == TRUE else asked.contrary
+    return Truth(inner.true, not asked.true) if condition.function == "null_safe_equal" else inner
 
 
 def _any(parts: Sequence[Expression], asked: Truth) -> Alternatives:
@@ -99,20 +109,20 @@ def _together(several: Sequence[Alternatives]) -> Alternatives:
     return [tuple(dict.fromkeys(part for parts in chosen for part in parts)) for chosen in product(*several)]
 
 
-def _checked(found: Alternatives) -> Alternatives:
-    if len(found) > MOST:
+def _checked(several: Alternatives) -> Alternatives:
+    if len(several) > MOST:
         raise _Closed
-    return found
+    return several
 
 
 def _cases(pairs: Sequence[tuple[Expression, Expression]], otherwise: Expression, asked: Truth) -> Alternatives:
-    """The first condition that is true has the value that counts."""
-    found: Alternatives = []
+    """CASE: the value of the first true condition is asked for."""
+    taken: Alternatives = []
     before: list[Alternatives] = []
     for test, value in pairs:
-        found += _together([*before, _when(test, IS_TRUE), _when(value, asked)])
+        taken += _together([*before, _when(test, IS_TRUE), _when(value, asked)])
         before.append(_when(test, NOT_TRUE))
-    return _checked(found + _together([*before, _when(otherwise, asked)]))
+    return _checked(taken + _together([*before, _when(otherwise, asked)]))
 
 
 def _timeless(condition: Expression, asked: Truth) -> Alternatives:
@@ -127,13 +137,13 @@ def _timeless(condition: Expression, asked: Truth) -> Alternatives:
 
 
 def _compared(condition: Call, asked: Truth) -> Alternatives:
-    """A comparison with the current time, which is unknown where the moment is NULL that it is compared with."""
+    """A comparison of the current time with a moment; where the moment is NULL, the comparison is unknown."""
     spans = spans_of(condition)
     if spans is None:
         raise _Closed
-    found: Alternatives = [(condition,)] if asked.true else _false(condition)
+    compared: Alternatives = [(condition,)] if asked.true else _false(condition)
     bounds = [bound for span in spans[:1] for bound in (span.since, span.until) if bound is not None and bound.nullable]
-    return [*found, *((call("is_null", bound),) for bound in bounds[:1])] if asked.or_unknown else found
+    return [*compared, *((call("is_null", bound),) for bound in bounds[:1])] if asked.or_unknown else compared
 
 
 def _false(condition: Call) -> Alternatives:
@@ -145,7 +155,7 @@ def _false(condition: Call) -> Alternatives:
     return [(contrary,)]
 
 
-def joined(found: Alternatives) -> Expression:
+def joined(several: Alternatives) -> Expression:
     """Alternatives as one condition."""
-    every = [conjunction(parts) or TRUE for parts in found]
+    every = [conjunction(parts) or TRUE for parts in several]
     return FALSE if not every else every[0] if len(every) == 1 else call("or", *every)

@@ -53,12 +53,12 @@ def _grouped(part: Plan) -> Plan:
         names += [str(n.value) for n in _names(group)] if _is_struct(group) else [name]
     named = unique([*names, *part.names[len(part.groups) :]])
     inner = Aggregate(part.input, tuple(groups), part.calls, named)
-    rebuilt, at = list[Expression](), 0
+    rebuilt, place = list[Expression](), 0
     for group, width in zip(part.groups, widths, strict=True):
-        columns = inner.columns[at : at + width]
+        columns = inner.columns[place : place + width]
         rebuilt.append(_struct(group, columns) if _is_struct(group) else columns[0])
-        at += width
-    return Project(inner, (*rebuilt, *inner.columns[at:]), part.names)
+        place += width
+    return Project(inner, (*rebuilt, *inner.columns[place:]), part.names)
 
 
 def _is_struct(group: Expression) -> bool:

@@ -165,10 +165,9 @@ def _peeled(compared: Comparison) -> Comparison | None:
             return _truncated(str(unit).lower(), argument, compared)
         case Call("trunc", (argument, Literal(unit))):
             return _truncated_day(str(unit).lower(), argument, compared)
-        case Call("unix_seconds", (argument,)):
-            return _rounded(argument, compared, _of_seconds, lambda n: call("add", n, literal(1, BIGINT)))
-        case Call("unix_timestamp", (argument,)):
-            return _rounded(argument, compared, _first_of_second, lambda n: call("add", n, literal(1, BIGINT)))
+        case Call(function, (argument,)) if function in _FIRST_OF_SECONDS:
+            first = _FIRST_OF_SECONDS[function]
+            return _rounded(argument, compared, first, lambda n: call("add", n, literal(1, BIGINT)))
         case Call("integral_divide", (argument, Literal(size))) if isinstance(size, int) and size > 0:
             return _quotient(argument, size, compared)
         case Call("time_bucket", (Literal() as width, argument, Literal() as origin)) if width.type in (DAY, DAY_TIME):
@@ -219,6 +218,9 @@ def _first_of_second(seconds: Expression) -> Expression:
     """The first moment of a second, counted from 1970; before that seconds are cut off the other way."""
     before = call("add", _of_seconds(call("subtract", seconds, literal(1, BIGINT))), literal(1, DAY_TIME))
     return call("if", call("greater", seconds, literal(0, BIGINT)), _of_seconds(seconds), before)
+
+
+_FIRST_OF_SECONDS: Final = {"unix_seconds": _of_seconds, "unix_timestamp": _first_of_second}
 
 
 def _quotient(argument: Expression, size: int, compared: Comparison) -> Comparison:
@@ -407,7 +409,7 @@ LONGEST_STAY: Final = 4  # days that are moved to the same day: to the last of F
 
 
 def _solved_by_days(compared: Comparison | None) -> tuple[Span, ...] | None:
-    """The spans of a comparison of a moment that is moved by months: one for each day that is moved to the same day."""
+    """The spans of a comparison of a moment moved by months: one for each of the days that may move to the same day."""
     while compared is not None and not _is_moved_moment(compared.timed):
         compared = _peeled(compared)
     if compared is None or current_zone() != UTC:

@@ -206,7 +206,7 @@ def _rewrite(condition: Expression) -> str:
 
 
 def _one_of(view: str, rows: Plan, timed: Sequence[Expression]) -> Iterator[Plan]:
-    """Rows that meet one of several conditions on the time, each once: at any moment by the first that is true then."""
+    """The rows that meet one of several conditions on the time, each once: by the condition that is true first."""
     first, *others = timed
     yield _filtered(view, rows, first)
     if not others:

@@ -101,7 +101,7 @@ class Active:
     def ask(self, handle: int) -> dict[str, Any]:
         """The changes that providers tell since a handle, as changes of sources."""
         self._asked = True
-        found: dict[str, Any] = {
+        verdicts: dict[str, Any] = {
             f"{COMPUTED} {rel}": commands(asking.relation.schema, delta)
             for rel, asking in self._listed.items()
             if (delta := asking.since(handle))
@@ -111,8 +111,8 @@ class Active:
             if flips:
                 pairs = [(row, -1) for row in flips.removes.unordered]
                 pairs += [(row, 1) for row in flips.adds.unordered]
-                found[f"{FLIPS} {node}"] = pairs
-        return found
+                verdicts[f"{FLIPS} {node}"] = pairs
+        return verdicts
 
     # -- ticking
 

@@ -187,8 +187,8 @@ class Kernel:
                     self._relations[name].pushed = True
                 self._active[graph] = active
 
-            found = self._apply(kept, {}, {**self._active, graph: active}, activated)
-            return found | {name: Delta(adds=active.contents(name)) for name in defined.graph.outputs}
+            computed_deltas = self._apply(kept, {}, {**self._active, graph: active}, activated)
+            return computed_deltas | {name: Delta(adds=active.contents(name)) for name in defined.graph.outputs}
 
     def deactivate_graph(self, graph: str) -> None:
         """Let go of the state of a graph, which stays defined."""
@@ -303,26 +303,26 @@ class Kernel:
         if isinstance(schema, str) or not isinstance(schema, Iterable):
             raise GraphError(f"{what}: {shown(schema)} is no schema", hint='give columns, such as ["a", "b"]')
         columns = [self._column(what, column) for column in schema]
-        return KernelRelation(name, [c for c, _ in columns], [of for _, of in columns], exact=exact)
+        return KernelRelation(name, [c for c, _ in columns], [type_ for _, type_ in columns], exact=exact)
 
     def _column(self, what: str, column: Any) -> tuple[str, tuple[str, Predicate]]:
         match column:
             case str():
-                name, of = column, "any"
+                name, type_ = column, "any"
             case ColumnSpec():
-                name, of = column.name, column.type
+                name, type_ = column.name, column.type
             case {"name": str(name), **rest} if rest.keys() <= {"type"}:
-                of = rest.get("type", "any")
-            case (str(name), of):
+                type_ = rest.get("type", "any")
+            case (str(name), type_):
                 pass
             case _:
                 raise GraphError(f"{what}: {shown(column)} is no column", hint='write "a", or {"name": "a", "type": …}')
         check_name(f"a column of {what}", name)
-        if isinstance(of, str):
-            return name, (of, resolve(f'{what}, column "{name}"', of, self._types, HOST_ATOMS))
-        if not callable(of):
-            raise GraphError(f'{what}, column "{name}": {shown(of)} is no type', hint="give a name, or a function")
-        return name, (getattr(of, "__name__", repr(of)), of)
+        if isinstance(type_, str):
+            return name, (type_, resolve(f'{what}, column "{name}"', type_, self._types, HOST_ATOMS))
+        if not callable(type_):
+            raise GraphError(f'{what}, column "{name}": {shown(type_)} is no type', hint="give a name, or a function")
+        return name, (getattr(type_, "__name__", repr(type_)), type_)
 
     def _declared(self, parts: Sequence[DeclaredSpec]) -> dict[str, KernelRelation]:
         """The relations new with a graph; a relation already there must be declared with its own columns and types."""
@@ -380,13 +380,13 @@ class Kernel:
         """The deltas of a batch by relation, checked and normalised; relations without changes are left out."""
         if not isinstance(batch, Mapping):
             raise GraphError(f"a batch of {type(batch).__name__}", hint='give {"A": Delta(adds=…, removes=…)}')
-        computed, found = self._computed(), dict[str, Delta]()
+        computed, deltas = self._computed(), dict[str, Delta]()
         for name, given in batch.items():
             relation = self._has(name)
             if name in computed:
                 raise GraphError(f'relation "{name}" is computed by a provider', hint="its provider tells its changes")
-            found[name] = relation.delta(given, check_types=self._check_types)
-        return {name: delta for name, delta in found.items() if delta}
+            deltas[name] = relation.delta(given, check_types=self._check_types)
+        return {name: delta for name, delta in deltas.items() if delta}
 
     def _start(self, name: str, deltas: Mapping[str, Delta]) -> Any:
         """The first change of a relation for a graph that begins: its tuples, or the bootstrap's if it keeps none."""

@@ -32,7 +32,7 @@ FEW = 64  # values; beyond them a change goes on as an Arrow table
 
 def anonymous(columns: int) -> Schema:
     """A schema of so many columns of atoms, with names that clash with no others."""
-    return Schema(Field(f"c{at}", ANY, nullable=False) for at in range(columns))
+    return Schema(Field(f"c{place}", ANY, nullable=False) for place in range(columns))
 
 
 def commands(schema: Schema, delta: Delta) -> Commands:
@@ -59,8 +59,8 @@ class KernelRelation:
         self.columns = tuple(columns)
         self.exact = exact
         self.pushed = False  # whether an exact relation, which keeps nothing, has had tuples
-        self.shape = Shape(name, self.columns, tuple(of for of, _ in types))
-        self._types = [(of, predicate) for of, predicate in types]
+        self.shape = Shape(name, self.columns, tuple(type_ for type_, _ in types))
+        self._types = [(type_, predicate) for type_, predicate in types]
         self._named = Schema(Field(column, ANY, nullable=False) for column in columns)
         self.schema = anonymous(len(columns))
         self.run = None if exact else self._kept()
@@ -84,12 +84,12 @@ class KernelRelation:
     def tuples(self, rows: Any, *, check_types: bool) -> Tuples:
         """The set of tuples in rows of any form."""
         try:
-            found = rows if isinstance(rows, Tuples) else self._ingested(rows)
+            tuples = rows if isinstance(rows, Tuples) else self._ingested(rows)
         except EverviewError as error:
             raise self._told(error) from None
-        for row in found.unordered:
+        for row in tuples.unordered:
             self._check(row, check_types)
-        return found
+        return tuples
 
     def _ingested(self, rows: Any) -> Tuples:
         if not is_table(rows) and not isinstance(rows, list):
@@ -106,8 +106,8 @@ class KernelRelation:
                 hint=f"the columns are {', '.join(self.columns)}",
             )
         if check_types:
-            for column, (of, predicate), value in zip(self.columns, self._types, row, strict=True):
-                check_value(f'relation "{self.name}", column "{column}"', of, predicate, value)
+            for column, (type_, predicate), value in zip(self.columns, self._types, row, strict=True):
+                check_value(f'relation "{self.name}", column "{column}"', type_, predicate, value)
 
     def _told(self, error: EverviewError) -> EverviewError:
         return type(error)(f'relation "{self.name}": {error.message}', hint=error.hint)

@@ -1,4 +1,4 @@
-"""Work in an order, on several threads: each piece begins when those that it waits for have ended.
+"""Work in order on several threads: a piece begins when the pieces before it have ended.
 
 The caller's thread works, too, and some pieces may be for it alone. If an exception cuts it short, pieces that have
 begun go on to their end on their threads; so whoever touches what they work on waits for that first (`settle`). Threads

@@ -272,12 +272,12 @@ class Compiled:
         if not isinstance(error, OverflowError):
             assert isinstance(error, SystemError), "what machine code raises"
             raise cause_of(error) from None
-        at = int(self._status[machine.AT])
-        if int(code.instructions[at, machine.OP]) == machine.CHECK:
+        line = int(self._status[machine.AT])
+        if int(code.instructions[line, machine.OP]) == machine.CHECK:
             self._status[machine.SUSPECT] = 1
-            return self._go_on(code, at + 1, shards, reads)
-        self._step(code.tasks[at], Ran(shards[0]), reads(shards))
-        raise overflow(self.program, self._node(code, at), error, shards[0], self.context) from None
+            return self._go_on(code, line + 1, shards, reads)
+        self._step(code.tasks[line], Ran(shards[0]), reads(shards))
+        raise overflow(self.program, self._node(code, line), error, shards[0], self.context) from None
 
     def _node(self, code: Code, pc: int) -> int:
         """The node of an instruction; the appends of feedbacks are numbered after all nodes."""
@@ -461,7 +461,7 @@ class Compiled:
 
 
 def _tended(traces: Iterable[Trace]) -> list[Trace]:
-    """Let traces make full levels batches, or do a share of the merging that is left; those that have more of it."""
+    """Let traces turn full levels into batches and do a share of their merging; gives the traces with merging left."""
     for trace in traces:
         trace.past.tend()
     return [trace for trace in traces if trace.past.owes]

@@ -80,14 +80,14 @@ class CompiledScope:
         code, state = self.code, self._state
         memory = self.inside, outside, self._left, self._back, self.ledgers.addresses, self.opens
         while True:
-            at = fixpoint.run(code.instructions, code.constants, self._links, *memory, state)
-            if at < 0:
-                return at == fixpoint.DONE
-            self._step(at, context)
+            line = fixpoint.run(code.instructions, code.constants, self._links, *memory, state)
+            if line < 0:
+                return line == fixpoint.DONE
+            self._step(line, context)
             state[fixpoint.AT] += 1
 
-    def _step(self, at: int, context: Context) -> None:
-        task = self.code.tasks[at]
+    def _step(self, line: int, context: Context) -> None:
+        task = self.code.tasks[line]
         assert task is not None and task.step is not None, "only operators without traces are Python's"
         deltas = [taken(self.inside, node) for node in task.inputs]
         registers.dropped(self.inside, task.at)

@@ -163,12 +163,12 @@ class Epochs:
         compiled = self._straight
         if compiled is None or not compiled.turn(cells[0]):
             return None
-        found = self._unchanged.copy()
+        outputs = self._unchanged.copy()
         for node_id, name, schema in self._shown:
             rows = compiled.change_of(node_id)
             if rows is not None:
-                found[name] = Batch.in_order(schema, rows, self.dictionary)
-        return found
+                outputs[name] = Batch.in_order(schema, rows, self.dictionary)
+        return outputs
 
     def _straighten(self, first: int, last: int) -> None:
         """Let the next epochs be `turned`, if this one ran as compiled code over the state's own traces."""
@@ -183,12 +183,12 @@ class Epochs:
         compiled = self._place.compiled
         if compiled is None or compiled.suspect:
             return {sink.name: self._output(node_id, sink, cells) for node_id, sink in self._sinks.items()}
-        found, streams = self._unchanged.copy(), cells[0]
+        outputs, streams = self._unchanged.copy(), cells[0]
         for node_id, name, schema in self._shown:
             rows = streams.get(node_id)
             if rows is not None:
-                found[name] = Batch.in_order(schema, rows, self.dictionary)
-        return found
+                outputs[name] = Batch.in_order(schema, rows, self.dictionary)
+        return outputs
 
     @inside
     def publish(self, done: Callable[..., None] = nothing, *given: Any) -> None:

@@ -83,7 +83,7 @@ class Loops:
     def _changes(self, loop: Loop, cells: Cells, at: At, path: Path) -> Cells:
         """A child on changes: imports arrive at iteration 0, and what leaves is the sum over all iterations."""
         left: Left = [{} for _ in cells]
-        here = 0  # bytes of what has left
+        left_bytes = 0  # bytes of what has left
         inside = _imported(loop, cells)
         growth = Growth(loop, self.bounds, self.grown)
         iteration = 0 if _any_rows(inside) else self.pending.next(path, at, -1)
@@ -94,9 +94,9 @@ class Loops:
                 for export, node in loop.exports:
                     if node in inner_cells and inner_cells[node].shape[0]:
                         left[shard].setdefault(export, []).append(cell := inner_cells[node])
-                        here += cell.nbytes if isinstance(cell, np.ndarray) else 0
-            if here > ASIDE:
-                left, here = self.place.put_aside(left), 0
+                        left_bytes += cell.nbytes if isinstance(cell, np.ndarray) else 0
+            if left_bytes > ASIDE:
+                left, left_bytes = self.place.put_aside(left), 0
             inside = _fed_back(loop, inside)
             fed = growth.feed(inside)
             iteration = iteration + 1 if fed else self.pending.next(path, at, iteration)

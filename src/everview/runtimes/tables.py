@@ -123,7 +123,7 @@ class Resolver:
         order = None if table.order is None else layout.schema.words(layout.schema.index(table.order)).stop - 1
         columns = tuple(word_columns(schema, fields).tolist())
         index = _index_of(program, trace, source)
-        read = any(source in inputs_of(node) for at, node in enumerate(program.circuit) if at != index)
+        read = any(source in inputs_of(node) for node_id, node in enumerate(program.circuit) if node_id != index)
         graves = cls.of(program, name + TOMBSTONES, Table(table.key)) if table.tombstones else None
         return cls(source, index, trace, columns, layout.key_words, order, bool(table.key), read, graves)
 

@@ -112,11 +112,11 @@ def _variant(value: Value, type_: Type, to: Type) -> Any:
     return to_variant(value, type_) if to == VARIANT else from_variant(value, to)
 
 
-def _of_spans(of: str, to: str) -> Callable[[Value, Type, Type], Any] | None:
+def _of_spans(given: str, to: str) -> Callable[[Value, Type, Type], Any] | None:
     """The cast of intervals, times of day or timestamps without a zone, whose module few queries need."""
     from everview.scalars.span_casts import SPAN_CASTS
 
-    return SPAN_CASTS.get((of, to))
+    return SPAN_CASTS.get((given, to))
 
 
 def _family(type_: Type) -> str:

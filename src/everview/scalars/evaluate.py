@@ -67,9 +67,9 @@ _MOMENT: Final[ContextVar[dt.datetime]] = ContextVar("moment")
 
 
 @contextmanager
-def moment(at: dt.datetime) -> Generator[None]:
+def moment(time: dt.datetime) -> Generator[None]:
     """Set the value of CURRENT_TIMESTAMP within a block: one moment for all expressions of a tick."""
-    token = _MOMENT.set(at if at.tzinfo else at.replace(tzinfo=dt.UTC))
+    token = _MOMENT.set(time if time.tzinfo else time.replace(tzinfo=dt.UTC))
     try:
         yield
     finally:

@@ -37,8 +37,8 @@ def json_schema(text: str, options: Mapping[str, str] = SINGLE_QUOTES) -> str:
     wanted: dict[str, Any] = {"parse_float": decimal.Decimal} if options.get("prefersDecimal") == "TRUE" else {}
     strict = strict_json(text.strip(), {**SINGLE_QUOTES, **options})
     value = json.JSONDecoder(parse_constant=_refused, **wanted).raw_decode(strict.strip())[0]
-    found = _json(value)
-    shape = _finished(_with_texts(found) if options.get("primitivesAsString") == "TRUE" else found)
+    inferred = _json(value)
+    shape = _finished(_with_texts(inferred) if options.get("primitivesAsString") == "TRUE" else inferred)
     return spelled(shape if shape is not None else FoundType("STRUCT"))
 
 

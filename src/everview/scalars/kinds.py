@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from everview.types import DAY, DAY_TIME, INTERVALS, YEAR_MONTH, Type
 
-__all__ = ["CALENDAR", "DAY", "DAY_TIME", "INTERVALS", "MICROS", "MONTHS", "VOID", "YEAR_MONTH", "Passing", "Unit"]
+__all__ = ["CALENDAR", "DAY", "DAY_TIME", "INTERVALS", "MICROS", "MONTHS", "VOID", "YEAR_MONTH", "Passing"]
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,6 @@ class Passing(Type):
 VOID: Final = Passing("VOID")
 CALENDAR: Final = Passing("INTERVAL")  # of months, days and time: added to moments, and else its text
 
-Unit = Literal["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 MONTHS: Final[dict[str, int]] = {"year": 12, "quarter": 3, "month": 1}
 MICROS: Final[dict[str, int]] = {
     "week": 7 * 86_400_000_000,

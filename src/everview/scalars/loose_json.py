@@ -24,8 +24,8 @@ _TOKEN: Final = re.compile(
 def strict_json(text: str, options: Mapping[str, str]) -> str:
     """The text with what the options allow rewritten as JSON has it."""
 
-    def rewritten(found: re.Match[str]) -> str:
-        token, kind = found[0], found.lastgroup or ""
+    def rewritten(match: re.Match[str]) -> str:
+        token, kind = match[0], match.lastgroup or ""
         if options.get(kind) != "TRUE":
             return token
         match kind:

@@ -39,12 +39,12 @@ class NumberFormat:
 @cache
 def number_format(text: str) -> NumberFormat:
     """The format that a text writes; raises `BadPattern`."""
-    found = _FORMAT.fullmatch(text.upper())
-    if found is None or not (found["whole"] or found["after"]):
+    match = _FORMAT.fullmatch(text.upper())
+    if match is None or not (match["whole"] or match["after"]):
         raise BadPattern(f"{text!r} is no format of a number", hint="write one such as 'S$9,999.00' or '999PR'")
-    behind = tuple(sign for sign in (found["behind"], found["more"]) if sign)
-    signs = (found["before"] or "", *behind)
+    behind = tuple(sign for sign in (match["behind"], match["more"]) if sign)
+    signs = (match["before"] or "", *behind)
     if len(set(signs)) < len(signs):
         raise BadPattern(f"the format {text!r} has a sign twice", hint="leave one out")
-    groups = tuple(re.split("[,G]", found["whole"])) if found["whole"] else ()
-    return NumberFormat(signs[0], bool(found["dollar"]), groups, bool(found["point"]), found["after"] or "", behind)
+    groups = tuple(re.split("[,G]", match["whole"])) if match["whole"] else ()
+    return NumberFormat(signs[0], bool(match["dollar"]), groups, bool(match["point"]), match["after"] or "", behind)

@@ -76,38 +76,38 @@ def today() -> Expression:
 
 def cast_in_zone(argument: Expression, to: Type, try_: bool = False) -> Expression:
     """A cast by the clock of the session's zone."""
-    zone, of = _ZONE.get(), argument.type
+    zone, given = _ZONE.get(), argument.type
     if zone == UTC:
         return Cast(argument, to, try_)
-    if to == TIMESTAMP and of in (DATE, TIMESTAMP_NTZ):
+    if to == TIMESTAMP and given in (DATE, TIMESTAMP_NTZ):
         return _instant(Cast(argument, to, try_))
-    if to == TIMESTAMP and of == STRING:
+    if to == TIMESTAMP and given == STRING:
         name = f"{TRY if try_ else ''}timestamp_in_zone"
         return Call(name, (argument, Literal(zone, STRING)), TIMESTAMP, try_ or argument.nullable)
-    if of == VARIANT and _has_moments(to):
+    if given == VARIANT and _has_moments(to):
         name = f"{TRY if try_ else ''}variant_in_zone"
         return Call(name, (argument, Literal(to.sql, STRING), Literal(zone, STRING)), to, True)
-    if of == TIMESTAMP and to in (DATE, TIMESTAMP_NTZ, TIME, STRING):
+    if given == TIMESTAMP and to in (DATE, TIMESTAMP_NTZ, TIME, STRING):
         return Cast(_clock(argument), to, try_)
-    if isinstance(of, Array | Struct) and _differ(of, to):
-        raise TypeMismatch(f"there is no cast of {of} to {to} in the zone {zone}", hint="cast its parts one by one")
+    if isinstance(given, Array | Struct) and _differ(given, to):
+        raise TypeMismatch(f"there is no cast of {given} to {to} in the zone {zone}", hint="cast its parts one by one")
     return Cast(argument, to, try_)
 
 
-def _has_moments(of: Type) -> bool:
+def _has_moments(type_: Type) -> bool:
     """Whether a value of a type depends on the zone in which a variant is read: text shows moments in it."""
-    return of in (TIMESTAMP, DATE, STRING) or any(_has_moments(part) for part in parts_of_type(of))
+    return type_ in (TIMESTAMP, DATE, STRING) or any(_has_moments(part) for part in parts_of_type(type_))
 
 
-def _differ(of: Type, to: Type) -> bool:
+def _differ(given: Type, to: Type) -> bool:
     """Whether moments inside of composite values would be moved."""
-    match of, to:
+    match given, to:
         case Array(a), Array(b):
             return _differ(a, b)
         case Struct(fields), Struct(others):
             return any(_differ(a.type, b.type) for a, b in zip(fields, others, strict=True))
         case _:
-            return of != to and TIMESTAMP in (of, to)
+            return given != to and TIMESTAMP in (given, to)
 
 
 def in_session_zone(made: Expression) -> Expression:

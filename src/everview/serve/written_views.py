@@ -1,4 +1,4 @@
-"""The views of a pipeline that were not written in SQL, read again from the texts that its state keeps of them.
+"""The views of a pipeline in languages other than SQL, read again from the texts in its state.
 
 Each text is read by the front end that the pipeline has used, over the same relations, keys and sets, so that its plans
 are the pipeline's own. What a state cannot say, since only the pipeline's process has it, has a reason instead.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_views(each: StoredDefinition, tables: Tables, called: Callable[[str], str]) -> list[NamedPlan]:
-    """The views of a text, under the names by which a database has them; those of rules come all at once."""
+    """The views of a text by their names in a database; a text of rules gives all of its views at once."""
     if each.dialect in LANGUAGES:
         views = list(LANGUAGES[each.dialect](each.text, tables))
     elif each.dialect in DIALECTS:

@@ -86,7 +86,7 @@ class _Words(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
         start = max((text.rfind(each) for each in BREAKS), default=-1) + 1
-        found = list[str]()
+        completions = list[str]()
         with suppress(Exception):  # whatever it is, it is no reason to end a line
-            found = self._complete(text[start:])
-        return [Completion(name, start - len(text)) for name in found]
+            completions = self._complete(text[start:])
+        return [Completion(name, start - len(text)) for name in completions]

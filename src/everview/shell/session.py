@@ -1,4 +1,4 @@
-"""A session of the shell: it runs one input after the other, and prints what each gives or what is wrong with it."""
+"""A session of the shell: it runs one input after the other, and prints answers and errors."""
 
 from __future__ import annotations
 

@@ -198,8 +198,8 @@ def _in_text(type_: Any, form: CsvForm) -> pa.DataType:
 def _fault(path: Path, types: Types, schema: Schema | None, form: CsvForm, error: pa.ArrowInvalid) -> BadRows:
     """The first mistake in a file that Arrow could not read, found row by row."""
     try:
-        found = _first_fault(_records(path, form), types, schema, form)
-        return found or BadRows(str(error), hint="nothing of it was taken in")
+        fault = _first_fault(_records(path, form), types, schema, form)
+        return fault or BadRows(str(error), hint="nothing of it was taken in")
     except UnicodeDecodeError:
         line = undecodable(path, form.encoding)
         if form.is_utf8:

@@ -110,9 +110,9 @@ class JsonShape:
             return
         first, said = self._first
         root = self.place.partition(".")[0].partition("[")[0]
-        here = f'line {line}, column "{self.place}": {_short(value)} is {kind}'
+        place = f'line {line}, column "{self.place}": {_short(value)} is {kind}'
         raise BadRows(
-            f"{here}, and {said} in line {first} is {self._kind}",
+            f"{place}, and {said} in line {first} is {self._kind}",
             hint=f"name the types: schema => '{root} VARIANT' takes both",
         )
 

@@ -22,11 +22,11 @@ from uuid import uuid4
 
 from everview.doors import doors
 from everview.errors import DuplicateKey, LostPosition, NegativeWeight, SourceError
-from everview.orders import SortKey
+from everview.orders import SortKey, with_ties
 from everview.sources.conditions import normal, test
 from everview.sources.index import MemoryIndex, Range, bound
 from everview.sources.link import ended
-from everview.sources.order import Order, sort_key, total
+from everview.sources.order import Order, sort_key
 from everview.sources.protocol import RESYNC, Position, Reply, Request, Row, Update
 from everview.sources.values import keyed, rows_of
 from everview.types import Schema
@@ -62,7 +62,7 @@ class Memory:
 
     def pull(self, request: Request) -> Reply:
         """The rows of a request; of an index only the groups that it names are read."""
-        order = total(request.order, self.key)
+        order = with_ties(request.order, self.key)
         where = normal(request.where, self.schema)
         columns, values, whole = bound(where)
         index = self._index(columns, order)

@@ -3,9 +3,10 @@
 Law: ``sort_key(schema, order)`` of two rows compares as the rows do, and ``beyond`` holds of exactly those rows that
 come after a given one.
 
+>>> from everview.orders import with_ties
 >>> from everview.types import Schema
 >>> schema = Schema.parse("id BIGINT NOT NULL, n BIGINT")
->>> by_n = total((("n", "desc"),), ("id",))
+>>> by_n = with_ties((("n", "desc"),), ("id",))
 >>> by_n
 (('n', 'desc'), ('id', 'asc'))
 >>> sorted([(1, 5), (2, None), (3, 7), (4, 5)], key=sort_key(schema, by_n))
@@ -14,7 +15,6 @@ come after a given one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -24,16 +24,6 @@ from everview.sources.protocol import All, Any_, Compare, Condition, Direction, 
 from everview.types import Schema
 
 Order = tuple[tuple[str, Direction], ...]
-
-
-def total(order: Iterable[tuple[str, Direction]], key: Iterable[str]) -> Order:
-    """The order with the key, ascending, for its ties; each column once."""
-    directions: dict[str, Direction] = {}
-    for column, direction in order:
-        directions.setdefault(column, direction)
-    for column in key:
-        directions.setdefault(column, "asc")
-    return tuple(directions.items())
 
 
 @cache

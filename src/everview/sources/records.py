@@ -49,28 +49,28 @@ def texts(file: TextIOBase) -> Iterator[tuple[int, str]]:
 
 def _elements(text: str, line: int) -> Iterator[tuple[int, str]]:
     """The text of each element of an array, with the number of its line; the text begins at the given line."""
-    at, counted, mark = _past_space(text, text.index("[") + 1), 0, ","
-    if text.startswith("]", at):
-        at, mark = _past_space(text, at + 1), "]"
+    place, counted, mark = _past_space(text, text.index("[") + 1), 0, ","
+    if text.startswith("]", place):
+        place, mark = _past_space(text, place + 1), "]"
     while mark == ",":
-        line, counted = line + text.count("\n", counted, at), at
+        line, counted = line + text.count("\n", counted, place), place
         try:
-            end = _DECODER.raw_decode(text, at)[1]
+            end = _DECODER.raw_decode(text, place)[1]
         except (ValueError, RecursionError) as error:
             raise BadRows(f"line {line} is no JSON: {getattr(error, 'msg', error)}", hint=_ARRAY_HINT) from None
-        yield line, text[at:end]
+        yield line, text[place:end]
         end = _past_space(text, end)
-        at, mark = _past_space(text, end + 1), text[end : end + 1]
+        place, mark = _past_space(text, end + 1), text[end : end + 1]
     if mark != "]":
         raise BadRows(f"line {line}: the array goes on with {mark!r}, not with a comma", hint=_ARRAY_HINT)
-    if at < len(text):
-        raise BadRows(f"behind the array stands more: {text[at : at + 60]}", hint=_ARRAY_HINT)
+    if place < len(text):
+        raise BadRows(f"behind the array stands more: {text[place : place + 60]}", hint=_ARRAY_HINT)
 
 
-def _past_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None, "it matches nothing, too"
-    return found.end()
+def _past_space(text: str, place: int) -> int:
+    space = _SPACE.match(text, place)
+    assert space is not None, "it matches nothing, too"
+    return space.end()
 
 
 def one_object(line: str, number: int) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from everview.errors import BadRows, NegativeWeight, SourceError
+from everview.orders import with_ties
 from everview.sources.conditions import normal, test
 from everview.sources.index import at_most
 from everview.sources.link import Link, ended
-from everview.sources.order import beyond, segments, sort_key, total
+from everview.sources.order import beyond, segments, sort_key
 from everview.sources.past import before
 from everview.sources.protocol import All, Condition, Position, Reply, Request, Row, Update
 from everview.sources.sql import Dialect, Sql, select
@@ -86,7 +87,7 @@ class TableSource(ABC, Generic[Mark]):
 
     def pull(self, request: Request) -> Reply:
         """The rows of a request, read from a cursor as they are taken."""
-        order, where = total(request.order, self.key), normal(request.where, self.schema)
+        order, where = with_ties(request.order, self.key), normal(request.where, self.schema)
         for column, _ in order:
             self.schema.index(column)
         after = None if request.after is None else self._given(request.after)

@@ -12,7 +12,7 @@ from everview.errors import PipelineError, SourceError
 from everview.plan.timed import CLOCK, Watermark, is_watermark
 from everview.runtimes.tables import Table
 from everview.spark.delta_feed import DeltaFeed
-from everview.spark.feeds import Feed, NewChanges
+from everview.spark.feeds import NewChanges, PositionedSource
 from everview.spark.paths import MadeFrame, relist, rows_of
 from everview.spark.position import Position
 from everview.spark.spec import SourceSpec, check_drift, spec_of
@@ -53,7 +53,7 @@ class BoundSource:
         return self.frame.isStreaming
 
     @property
-    def feed(self) -> Feed | None:
+    def feed(self) -> PositionedSource | None:
         """What the state follows by a position of its own; None for other sources."""
         if isinstance(self.files, TableFrame):
             return self.files if self.files.feed else None
@@ -65,7 +65,7 @@ class BoundSource:
         return self.spec.changes in ("upsert", "snapshot")
 
 
-class Due(NamedTuple):
+class DueFrames(NamedTuple):
     """The batch frames that an epoch reads, the offsets once they are read, and how many more epochs feeds need."""
 
     frames: dict[str, DataFrame]
@@ -177,7 +177,7 @@ class BoundSources:
             check_drift(frame, self.by_name[name].spec)
         return dict(frames)
 
-    def due(self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool) -> Due:
+    def due(self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool) -> DueFrames:
         """The batch frames to be read now, and the offsets once they are.
 
         These are the frames that were not read yet, with ``again`` also those that may be read again, and the given
@@ -195,7 +195,7 @@ class BoundSources:
         if seen:
             reached[SNAPSHOTS] = seen
         frames = due | {name: new.frame for name, new in changed.items()} | dict(given)
-        return Due(frames, reached, max((new.more for new in changed.values()), default=0))
+        return DueFrames(frames, reached, max((new.more for new in changed.values()), default=0))
 
     @property
     def feeds(self) -> list[BoundSource]:
@@ -204,14 +204,14 @@ class BoundSources:
 
     def _changed(self, offsets: Mapping[str, Any]) -> dict[str, NewChanges]:
         """What is new in feeds after the positions that the offsets name, by source."""
-        seen, found = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
+        seen, changes = offsets.get(SNAPSHOTS, {}), dict[str, NewChanges]()
         for bound in self.feeds:
             assert bound.feed is not None
             new = bound.feed.since(bound.frame.sparkSession, seen.get(bound.spec.name))
             if new is not None:
                 check_drift(new.frame, bound.spec)
-                found[bound.spec.name] = new
-        return found
+                changes[bound.spec.name] = new
+        return changes
 
     def named(self, names: Sequence[str]) -> list[SourceSpec]:
         """The specs of some sources."""

@@ -70,10 +70,10 @@ def plain_local_files(spark: SparkSession) -> Generator[None]:
 
 def _knows_class(spark: SparkSession, name: str) -> bool:
     """Whether this version of Spark has a class: internal classes move between versions."""
-    found: Any = own_java(spark, "a stream").jvm
+    package: Any = own_java(spark, "a stream").jvm
     for part in name.split("."):
-        found = getattr(found, part)
-    return isinstance(found, JavaClass)
+        package = getattr(package, part)
+    return isinstance(package, JavaClass)
 
 
 # -- mending

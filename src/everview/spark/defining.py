@@ -16,6 +16,7 @@ from everview.frontends.fluent import Query
 from everview.frontends.graphspec import graph
 from everview.frontends.rules.faults import within_depth
 from everview.runtimes.spark.stored import WITH_VALUES
+from everview.spark.bound import BoundSource
 from everview.spark.change import PlannedChange
 from everview.spark.claims import require_apart
 from everview.spark.dataframes import standing_frame
@@ -71,14 +72,12 @@ class PipelineDefining(PipelineParts):
         `verify` needs.
 
         ``lateness``, as in ``("ts", "5 minutes")``, promises how much a row may be before the latest one of earlier
-        epochs: traces then drop what can never be read again, and rows that come later are set aside, see
-        `quarantined`.
+        epochs: traces drop what can never be read again, and later rows are set aside, see `quarantined`.
 
         With a ``path`` and a ``format`` in place of a frame, files are followed: each is read once, at the refresh that
         finds it first. A snapshot, or what is no ``stream``, is read as it is at every refresh. ``schema`` is then that
-        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON, CSV
-        or XML is set aside, see `quarantined`. With ``format="kafka"`` and no path, topics are followed; see
-        docs/how-to/kafka.md.
+        of the files, of which ``columns`` are taken; ``options`` go to Spark's reader. Text that is not JSON, CSV or
+        XML is set aside. With ``format="kafka"`` and no path, topics are followed; see docs/how-to/kafka.md.
 
         With ``replace`` the source takes the place of the one of its name, perhaps with other columns, which the rows
         held are given; views in SQL that read it are bound again. See docs/how-to/change-a-pipeline.md.
@@ -92,19 +91,22 @@ class PipelineDefining(PipelineParts):
         style = style if files is None else files.style(style)
         with self._defining():
             before = self._sources.by_name.get(name) if replace else None
-            if self._streaming.active and (frame.isStreaming or (before is not None and before.streaming)):
-                raise PipelineError(
-                    f"stream {name} cannot be {'added' if before is None else 'replaced'} while streams are followed",
-                    hint="stop() first, and start() again afterwards: streams go on where they were",
-                )
+            self._require_standing(name, frame, before)
             bind = self._sources.bind if before is None else self._definitions.rebind
             made = bind(name, frame, schema=schema, keep=keep, files=files, **style)
             if order is not None:
                 self._epochs.traps.order(self._sources.by_name[name].spec)
-            promise = lateness or promised(before)
-            if promise is not None:
+            if (promise := lateness or promised(before)) is not None:
                 bind_watermark(self._sources, self.spark, name, promise)
             return made
+
+    def _require_standing(self, name: str, frame: DataFrame, before: BoundSource | None) -> None:
+        """Refuse to add or replace a stream while streams are followed."""
+        if self._streaming.active and (frame.isStreaming or (before is not None and before.streaming)):
+            raise PipelineError(
+                f"stream {name} cannot be {'added' if before is None else 'replaced'} while streams are followed",
+                hint="stop() first, and start() again afterwards: streams go on where they were",
+            )
 
     def graph(self, spec: str | Mapping[str, Any], *, providers: Mapping[str, Any] | None = None) -> None:
         """Define views by a graph of relational operators, a GraphSpec: each of its outputs is a view.

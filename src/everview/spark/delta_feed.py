@@ -1,4 +1,4 @@
-"""Delta Lake tables whose positions the state keeps: what each version has changed, or the rows that it has added.
+"""Feeds of Delta Lake tables, whose positions the state keeps: the changes of each version, or its new rows.
 
 The first look reads all rows, as of one version; each later one what the versions since then have changed, by the
 table's change feed. Within a version, deletes are before inserts: a row that changes its key leaves the old one, and a
@@ -17,7 +17,7 @@ import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
 from everview.errors import SourceError
-from everview.spark.feeds import OP, WEIGHT, NewChanges, TableFeed, named_column, operations, weight_of
+from everview.spark.feeds import OP, WEIGHT, LakeFeed, NewChanges, named_column, operations, weight_of
 from everview.spark.folders import SCHEME, literal
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _LOG: Final = f"add STRUCT<{_FILE}, deletionVector STRUCT<storageType: STRING>>,
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaFeed(TableFeed):
+class DeltaFeed(LakeFeed):
     """What is new in a Delta table, which has a path, or a name in a catalog."""
 
     name: str  # of the source, for what is said of it

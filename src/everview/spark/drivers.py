@@ -197,10 +197,10 @@ class DriverDelivery:
 
     def __init__(self, spark: SparkSession, spec: SinkSpec, place: list[str], state: str, schema: Schema) -> None:
         assert spec.jdbc is not None, "the sink has an address"
-        found = dialect_of(spec.jdbc)
-        assert found is not None, "`sink_of` has checked the address"
-        self._spark, self._spec, self._schema, self._dialect = spark, spec, schema, found
-        self._url, self._quoted = address_for_spark(spec.jdbc), found.quoted
+        dialect = dialect_of(spec.jdbc)
+        assert dialect is not None, "`sink_of` has checked the address"
+        self._spark, self._spec, self._schema, self._dialect = spark, spec, schema, dialect
+        self._url, self._quoted = address_for_spark(spec.jdbc), dialect.quoted
         digest = hashlib.blake2b(f"{state}/{'/'.join(place)}".encode(), digest_size=8).hexdigest()
         self._target, self._between = self._quoted(*place), self._quoted(*place[:-1], f"everview_{digest}")
         self._epochs, self._known = self._quoted(*place[:-1], "everview_epochs"), (state, place[-1])
@@ -289,8 +289,8 @@ class DriverDelivery:
     def _last(self, connection: Any) -> int:
         text = f"SELECT {self._quoted('epoch')} FROM {self._epochs} WHERE {self._this_sink}"
         with _prepared(connection, text, self._known) as s:
-            found = s.executeQuery()
-            return int(found.getLong(1)) if found.next() else 0
+            rows = s.executeQuery()
+            return int(rows.getLong(1)) if rows.next() else 0
 
     def _connect(self, java: JavaSession) -> Any:
         from py4j.protocol import Py4JJavaError

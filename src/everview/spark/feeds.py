@@ -1,4 +1,4 @@
-"""Feeds: sources of which the state keeps the position, and of which a batch frame has what is new.
+"""Feeds: sources whose position the state keeps; new rows come as batch frames.
 
 A feed is no stream of Spark's. It is asked what is new after the position that the state has, and the commit of the
 epoch that reads it notes the new position: nothing is read twice and nothing is left out, whatever dies.
@@ -30,7 +30,7 @@ class NewChanges(NamedTuple):
     more: int = 0
 
 
-class Feed(Protocol):
+class PositionedSource(Protocol):
     """A source whose position the state keeps."""
 
     pause: ClassVar[float]  # the fewest seconds between two looks
@@ -44,8 +44,8 @@ class Feed(Protocol):
         ...
 
 
-class TableFeed:
-    """What feeds of tables have in common: their rows as changes, which with a key say what was done to it last."""
+class LakeFeed:
+    """The common part of feeds of tables: rows as changes; with a key, the last thing done to each key."""
 
     __slots__ = ()
     pause: ClassVar[float] = 1.0  # a look is a job of Spark
@@ -70,7 +70,7 @@ class TableFeed:
         return rows.withColumns({OP: F.lit(INSERT), ORDINAL: F.lit(0)})
 
     def _taken(self, names: list[str]) -> list[str]:
-        """The columns of a table that are taken: those that are asked for and those of the key, or all."""
+        """The columns to take from a table: the ones asked for and the key's, or all."""
         for name in self.columns or ():
             if name not in names:
                 raise unknown_name("column", name, names)

@@ -11,7 +11,7 @@ from everview.spark.epochs import PipelineEpochs
 from everview.spark.state import PipelineState
 
 
-class Query(Protocol):
+class FollowingQuery(Protocol):
     """A handle by which people wait for what follows the streams."""
 
     @property
@@ -20,10 +20,10 @@ class Query(Protocol):
     def processAllAvailable(self) -> None: ...
 
 
-Handle = TypeVar("Handle", bound=Query)
+Handle = TypeVar("Handle", bound=FollowingQuery)
 
 
-class Follower(Generic[Handle]):
+class StreamFollower(Generic[Handle]):
     """Follows the streams of a pipeline by a query; one epoch at a time holds ``lock``."""
 
     def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:

@@ -1,4 +1,4 @@
-"""Functions of the user in a DataFrame: what Java holds of them becomes functions that plans call by name.
+"""User functions of a DataFrame: Java's objects become functions that plans call by name.
 
 Spark keeps a UDF as the bytes that it sends to its workers. They are read here as a worker reads them, once, when a
 DataFrame is read; tasks get the function by Spark's own means, and a state directory has only its name and its digest.

@@ -95,14 +95,14 @@ def _last_epoch(spark: SparkSession, spec: SinkSpec, state: str) -> int:
     if not require_catalog(spark, table):
         return 0
     try:
-        found = spark.sql(
+        epochs = spark.sql(
             f"SELECT max(CAST(s.summary['{EPOCH_PROPERTY}'] AS BIGINT)) AS last FROM {table}.snapshots s JOIN "
             f"{table}.history h ON s.snapshot_id = h.snapshot_id AND h.is_current_ancestor "
             f"WHERE s.summary['{STATE_PROPERTY}'] = '{state}'"
         ).collect()
     except AnalysisException as error:
         raise SinkError(f"{table} is no table of Iceberg: {spec}", hint="give the sink another table") from error
-    return int(found[0]["last"] or 0)
+    return int(epochs[0]["last"] or 0)
 
 
 def _make(spark: SparkSession, spec: SinkSpec, frame: DataFrame, schema: Schema) -> None:

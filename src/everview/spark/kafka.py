@@ -203,9 +203,9 @@ def avro_type(schema: str) -> st.StructType:
 
     session = SparkSession.active()
     empty = session.createDataFrame([], "value BINARY").select(_avro(F.col("value"), schema).alias("row"))
-    found = empty.schema["row"].dataType
-    assert isinstance(found, st.StructType), "`topic_frame` takes records only"
-    return found
+    type_ = empty.schema["row"].dataType
+    assert isinstance(type_, st.StructType), "`topic_frame` takes records only"
+    return type_
 
 
 def _conformed(decoded: Column, schema: str, wanted: st.StructType) -> Column:

@@ -148,11 +148,11 @@ def _inside(type_: Type) -> Iterator[Type]:
 
 def _by_tasks(spark: SparkSession, view: str, changes: StoredChange, key: tuple[str, ...]) -> KeyedChange:
     grouped = _grouped(changes.frame(spark), changes.schema.names, key)
-    found = _summed(grouped, key)
-    if found["doubled"] is not None:
-        _refuse(view, found["doubled"])
-    nulls = tuple(name for place, name in enumerate(key) if found[f"null{place}"])
-    counts = {op: int(found[op]) for op in (INSERT, UPDATE, DELETE)}
+    sums = _summed(grouped, key)
+    if sums["doubled"] is not None:
+        _refuse(view, sums["doubled"])
+    nulls = tuple(name for place, name in enumerate(key) if sums[f"null{place}"])
+    counts = {op: int(sums[op]) for op in (INSERT, UPDATE, DELETE)}
     rows = grouped.select(*map(quoted, changes.schema.names), OP)
     return KeyedChange(changes.schema, rows, counts, nulls, changes.rows)
 
@@ -185,5 +185,5 @@ def _summed(grouped: DataFrame, key: tuple[str, ...]) -> dict[str, Any]:
     counts = [f.count_if(f.col(OP) == op).alias(op) for op in (INSERT, UPDATE, DELETE)]
     nulls = [(f.count_if(column.isNull()) > 0).alias(f"null{place}") for place, column in enumerate(columns)]
     doubled = f.first(f.when(f.col(_DOUBLED), f.struct(*columns)), ignorenulls=True).alias("doubled")
-    [found] = grouped.agg(*counts, *nulls, doubled).toArrow().to_pylist()
-    return found
+    [sums] = grouped.agg(*counts, *nulls, doubled).toArrow().to_pylist()
+    return sums

@@ -1,4 +1,4 @@
-"""Parts of plans that Spark has nothing like, so that it cannot be asked for the rows of their views."""
+"""Parts of plans that Spark cannot compute: the views that have them are verified without Spark."""
 
 from __future__ import annotations
 

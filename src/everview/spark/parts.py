@@ -73,9 +73,7 @@ class PipelineParts(Closing):
         if bad_rows is not None:
             _one_of("bad_rows", bad_rows, BAD_ROWS)
         _one_of("positions", positions, POSITIONS)
-        for what, given in (("keep_epochs", keep_epochs), ("shards", shards), ("partitions", partitions)):
-            if given is not None and given < 1:
-                raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
+        _at_least_one(keep_epochs=keep_epochs, shards=shards, partitions=partitions)
         root = CheckpointPlace.of(os.fspath(checkpoint))
         self.spark = spark
         self.path = root.path
@@ -146,6 +144,12 @@ class PipelineParts(Closing):
     def epoch(self) -> int:
         """The last committed epoch; 0 before the first."""
         return self._state.engine().epoch
+
+
+def _at_least_one(**numbers: int | None) -> None:
+    for what, given in numbers.items():
+        if given is not None and given < 1:
+            raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:

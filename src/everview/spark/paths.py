@@ -1,4 +1,4 @@
-"""Sources that are files: frames that are made from a path and a format, and what Spark knows of frames over files.
+"""Sources over files: frames made from a path and a format, and what Spark knows of such frames.
 
 A stream of files is read file by file, each once. A batch frame knows the files that were there when it was made; so
 one that is read again is made again, or its folders are listed again. Spark turns text that it cannot read as JSON, CSV
@@ -337,8 +337,8 @@ def _is_files(relation: Any) -> bool:
 
 def _options(options: Any) -> dict[str, str]:
     """The options of a reader, their names in lower case."""
-    names, found = options.keysIterator(), dict[str, str]()
+    names, given = options.keysIterator(), dict[str, str]()
     while names.hasNext():
         name = names.next()
-        found[str(name).lower()] = str(options.apply(name))
-    return found
+        given[str(name).lower()] = str(options.apply(name))
+    return given

@@ -277,7 +277,7 @@ class Queries:
         return [*readers.values()]
 
     def put_back(self, views: Iterable[WrittenView]) -> None:
-        """Define views again that were let go; those written in SQL are bound to what there is now."""
+        """Define views again after they were let go; views in SQL are bound anew."""
         for view in views:
             again = view
             if view.statement is not None:

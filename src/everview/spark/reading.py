@@ -1,4 +1,4 @@
-"""What a pipeline tells: rows and changes of its views, what was set aside, how it runs, and whether all is right."""
+"""Reading a pipeline: rows and changes of views, rows set aside, progress, and verification."""
 
 from __future__ import annotations
 

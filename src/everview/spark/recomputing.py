@@ -54,12 +54,12 @@ def recomputed_view(name: str, frame: DataFrame, error: EverviewError) -> Recomp
         raise PipelineError(f'view {name} cannot have a column "{WEIGHT}"', hint="give the column another name")
     if frame.isStreaming:
         raise PipelineError(f"view {name} cannot be recomputed from a stream", hint="read the stream as a source")
-    found = standing_in(frame)
-    if not found.relations:
+    standing = standing_in(frame)
+    if not standing.relations:
         raise PipelineError(f"view {name} reads no source and no view", hint="begin with p.frame(name)")
     schema = schema_of(frame)
     source = f"recomputed({name}, {blake2b(str(schema).encode(), digest_size=2).hexdigest()})"  # by columns, too
-    return RecomputedView(name, frame, schema, found.relations, not found.repeatable, error.message, source)
+    return RecomputedView(name, frame, schema, standing.relations, not standing.repeatable, error.message, source)
 
 
 def levels(views: Sequence[RecomputedView], reach: Callable[[str], Sequence[str]]) -> list[list[RecomputedView]]:

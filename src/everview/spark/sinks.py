@@ -168,7 +168,7 @@ def _check_format(format: str | None) -> None:
 
 
 def _beginning(begin: str | None, mode: str) -> Begin:
-    """What a sink begins with, when it is added to a view that has rows."""
+    """The first delivery of a sink that is added to a view with rows."""
     match begin or ("snapshot" if mode == "upsert" else "changes"):
         case "changes" | "snapshot" as known:
             return known

@@ -20,7 +20,7 @@ from everview.runtimes.spark.seen_files import SeenFiles
 from everview.spark.bound import OWN, BoundSource, BoundSources
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
-from everview.spark.followers import Follower
+from everview.spark.followers import StreamFollower
 from everview.spark.lateness import micros_of
 from everview.spark.paths import PathFrame, modified
 from everview.spark.position import Position
@@ -79,7 +79,7 @@ class FollowedFiles:
 NewFiles = dict[str, list[str]]  # by source
 
 
-class StreamLoop(Follower["LoopQuery"]):
+class StreamLoop(StreamFollower["LoopQuery"]):
     """Follows streams of files and feeds, an epoch a step."""
 
     def __init__(self, sources: BoundSources, state: PipelineState, epochs: PipelineEpochs, lock: ProcessLock) -> None:

@@ -14,7 +14,7 @@ from everview.spark.changes import normalized
 from everview.spark.checkpoint import make_room, mend, plain_local_files
 from everview.spark.combined import combined, counted
 from everview.spark.failures import told
-from everview.spark.followers import Follower
+from everview.spark.followers import StreamFollower
 from everview.spark.following import following
 from everview.spark.jvm import is_connect
 from everview.spark.position import Position
@@ -28,7 +28,7 @@ OPENING: Final = 10.0  # the most seconds to wait for a query to open its source
 POLLING: Final = 0.02  # between two looks whether it has
 
 
-class Streaming(Follower["StreamingQuery"]):
+class Streaming(StreamFollower["StreamingQuery"]):
     """Starts and stops Spark's query, in whose thread epochs run."""
 
     _failed: BaseException | None = None  # what ended the query

@@ -23,8 +23,8 @@ from everview.spark.feeds import (
     OP,
     ORDINAL,
     WEIGHT,
+    LakeFeed,
     NewChanges,
-    TableFeed,
     named_column,
     one,
     operations,
@@ -46,7 +46,7 @@ _CHOSEN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class TableFrame(TableFeed):
+class TableFrame(LakeFeed):
     """A frame over a table of a catalog; with ``feed``, over the changes between its snapshots."""
 
     name: str  # of the source, for what is said of it

@@ -209,9 +209,9 @@ class Brokers:
         for topic, partition in partitions:
             asked.put(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition), spec)
         told = str(self._got(self._admin.listOffsets(asked, self._asking).all()).toString())  # one call, not one each
-        found = {(topic, int(partition)): int(offset) for topic, partition, offset in _FOUND.findall(told)}
-        assert found.keys() == {*partitions}, "the brokers answer for all partitions"
-        return dict(sorted(found.items()))
+        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in _FOUND.findall(told)}
+        assert offsets.keys() == {*partitions}, "the brokers answer for all partitions"
+        return dict(sorted(offsets.items()))
 
     def close(self) -> None:
         """Let go of the brokers."""

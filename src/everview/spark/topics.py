@@ -177,8 +177,8 @@ class TopicWriter:
 
 def _encoded(epoch: int, tables: Iterable[pa.Table]) -> Iterator[tuple[Any, Any, list[tuple[str, bytes]]]]:
     number, places = b"%d" % epoch, count()
-    for at in (batch for table in tables for batch in table.to_batches(max_chunksize=10_000)):
-        for key, value, place in zip(*(at.column(name).to_pylist() for name in ORDER), places, strict=False):
+    for chunk in (batch for table in tables for batch in table.to_batches(max_chunksize=10_000)):
+        for key, value, place in zip(*(chunk.column(name).to_pylist() for name in ORDER), places, strict=False):
             yield key, value, [(EPOCH_HEADER, number), (NUMBER_HEADER, b"%d" % place)]
 
 

@@ -81,8 +81,8 @@ def rows_alike(columns: Sequence[Any]) -> list[Any]:
     if not masks:
         return []
     _, patterns = np.unique(np.array(masks), axis=1, return_inverse=True)
-    found = np.unique(patterns)
-    return [np.flatnonzero(patterns == pattern) for pattern in found] if len(found) > 1 else []
+    different = np.unique(patterns)
+    return [np.flatnonzero(patterns == pattern) for pattern in different] if len(different) > 1 else []
 
 
 def _series(column: Any) -> list[Any]:

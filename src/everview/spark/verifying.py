@@ -36,15 +36,15 @@ def verified(
     contents = dict(tables()) if by_spark else {}
     if any(view.name in by_spark for view in queries.recomputed_views):
         contents |= {name: shown(name) for name in run.views if not queries.asks_spark(name)}
-    found = {name: compared(name, shown(name), queries.recomputed(spark, contents, name)) for name in by_spark}
-    others = {name: run.view(name).contents() for name in wanted if name not in found}
+    verdicts = {name: compared(name, shown(name), queries.recomputed(spark, contents, name)) for name in by_spark}
+    others = {name: run.view(name).contents() for name in wanted if name not in verdicts}
     if others:
         sources = {name: engine.contents(name) for name in definitions.sources.by_name}
         timed = {name: others.pop(name) for name in [*others] if queries.timed(name)}
-        found |= verify(definitions.circuit, sources, others).views
+        verdicts |= verify(definitions.circuit, sources, others).views
         before = {name: run.view(name).contents() for name in queries.carried}
-        found |= queries.verified(sources | before, timed) if timed else {}
-    return Verdict({name: found[name] for name in wanted}, perf_counter() - start)
+        verdicts |= queries.verified(sources | before, timed) if timed else {}
+    return Verdict({name: verdicts[name] for name in wanted}, perf_counter() - start)
 
 
 def _require_kept(unkept: list[str]) -> None:
@@ -94,8 +94,8 @@ def _counts(mine: DataFrame, same: DataFrame) -> tuple[int, int, int, int]:
         f.greatest(f.col("theirs") - f.col("ours"), f.lit(0)),
         f.greatest(f.col("ours") - f.col("theirs"), f.lit(0)),
     )
-    (found,) = rows.agg(f.sum("ours"), f.sum("theirs"), *(f.sum(each) for each in lacking)).collect()
-    ours, theirs, missing, extra = (int(count or 0) for count in found)
+    (counts,) = rows.agg(f.sum("ours"), f.sum("theirs"), *(f.sum(each) for each in lacking)).collect()
+    ours, theirs, missing, extra = (int(count or 0) for count in counts)
     return ours, theirs, missing, extra
 
 

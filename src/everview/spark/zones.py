@@ -1,4 +1,4 @@
-"""The time zone of a pipeline: that of its Spark session, which its state keeps, and which may not change.
+"""The time zone of a pipeline: its Spark session's, which the state keeps and which may not change.
 
 Text without a zone, days and hours mean in a view what they mean in Spark SQL.
 """
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTING: Final = "spark.sql.session.timeZone"
-_SAME_AS_UTC: Final = (
-    "UTC",
-    "Etc/UTC",
-    "GMT",
-    "Etc/GMT",
-    "Etc/UCT",
-    "UCT",
-    "Z",
-    "Zulu",
-    "Etc/Zulu",
-    "Universal",
-    "+00:00",
-)
 
 
 def zone_of_session(spark: SparkSession) -> str:

@@ -99,7 +99,7 @@ def let_go() -> None:
 
 
 def lend_to_system() -> None:
-    """Offer the pages of the large region that waits to the system, which takes them when memory is short.
+    """Offer the pages of the waiting large region to the system, which takes them when memory is short.
 
     The region is out of its queue meanwhile: a thread that took it and wrote to it would lose what it had written.
     """

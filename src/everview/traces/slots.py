@@ -1,4 +1,4 @@
-"""The slots of a spine: batches that it holds, and pairs of neighbours that are being merged, largest first."""
+"""The slots of a spine, largest first: each is a batch, or two neighbours that are being merged."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from everview.listening import Ended, Handle, Listener, Together
 from everview.listening.calls import Through
 from everview.types import Schema
 
-Row = tuple[Any, ...]
 Weighted = Iterable[tuple[Any, int]]  # rows with weights
 
 

@@ -106,15 +106,15 @@ class Absences:
 
     def _nearest(self, asked: Missing, note: str) -> Why:
         """The nearest rows of a leaf: equal but for one column, else equal in at least one."""
-        wanted, found = asked.wanted, dict[Row, None]()
+        wanted, rows = asked.wanted, dict[Row, None]()
         for column in reversed(wanted):
             others = {c: v for c, v in wanted.items() if c != column}
             if others:
-                found |= dict.fromkeys(row for row, _ in self._some(asked, others))
-        if not found:
+                rows |= dict.fromkeys(row for row, _ in self._some(asked, others))
+        if not rows:
             for column, value in wanted.items():
-                found |= dict.fromkeys(row for row, _ in self._some(asked, {column: value}))
-        return self._said(asked, note, found, asked.plan)
+                rows |= dict.fromkeys(row for row, _ in self._some(asked, {column: value}))
+        return self._said(asked, note, rows, asked.plan)
 
     def _some(self, asked: Missing, wanted: Wanted) -> list[Entry]:
         return self._finder.some(asked.plan, wanted, asked.loops, self._rows)[0]

@@ -122,11 +122,11 @@ class Finder:
                 | Except()
                 | Recursive() as several
             ):
-                found = self._over_several(several, wanted, loops)
+                entries = self._over_several(several, wanted, loops)
             case one:
-                found = self._over_one(one, wanted, loops)
-        self.budget.spend(len(found))
-        return [entry for entry in found if agrees(entry[0], wanted)]
+                entries = self._over_one(one, wanted, loops)
+        self.budget.spend(len(entries))
+        return [entry for entry in entries if agrees(entry[0], wanted)]
 
     def some(self, plan: Plan, wanted: Wanted, loops: Lookups, most: int) -> tuple[list[Entry], int]:
         """Some of the rows that `find` gives, and how many there are; a table need not be read as a whole."""
@@ -143,8 +143,8 @@ class Finder:
                 made = self.held.answered(plan, wanted, most) if many else None
                 if made is not None:
                     return made
-                found = self.find(plan, wanted, loops)
-                return found[:most], len(found)
+                all_entries = self.find(plan, wanted, loops)
+                return all_entries[:most], len(all_entries)
 
     def applied(self, plan: Plan, *inputs: Sequence[Entry]) -> Rows:
         """The rows of one node over these rows of its inputs."""
@@ -257,8 +257,8 @@ class Finder:
         columns = _columns(keys, side)
         if len(leading) < FEW or columns is None or sizes[1 - side] > FEW * len(leading):
             for row, w in leading:
-                found = self.partners(plan, row, side, theirs, loops)
-                yield from ((row + r if side == 0 else r + row, w * v) for r, v in found)
+                partners_of_row = self.partners(plan, row, side, theirs, loops)
+                yield from ((row + r if side == 0 else r + row, w * v) for r, v in partners_of_row)
             return
         mine, beside = columns  # asking for every row would take longer than reading both sides
         partners = Rows.of(self.find(other, theirs, loops)).by(beside)
@@ -275,13 +275,13 @@ class Finder:
         known = self.required(plan, row, side, wanted)
         if known is None:
             return []
-        found = self.find(plan.inputs[1 - side], known, loops)
+        entries = self.find(plan.inputs[1 - side], known, loops)
         condition = split(plan.condition, len(plan.left.schema))
         if plan.condition is None or (
             condition.rest is None and all(isinstance((k.right, k.left)[side], Column) for k in condition.keys)
         ):
-            return found
-        pairs = [(row + r if side == 0 else r + row, w) for r, w in found]
+            return entries
+        pairs = [(row + r if side == 0 else r + row, w) for r, w in entries]
         met = self.applied(Filter(Reference("pairs", plan.both), plan.condition), pairs).weights
         width = len(plan.left.schema)
         return [(pair[width:] if side == 0 else pair[:width], w) for pair, w in met.items()]

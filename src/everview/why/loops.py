@@ -130,8 +130,8 @@ class ComputedRounds:
         name, values = goal
         inner = {n: partial(self._earlier, goal, n, number) for n in self._plans}
         lookups: dict[str, Lookup] = {**self._around, **inner}
-        found = self._finder.find(self._plans[name], dict(values), lookups)
-        return dict(found) if name in self._plan.bags else {row: 1 for row, w in found if w > 0}
+        entries = self._finder.find(self._plans[name], dict(values), lookups)
+        return dict(entries) if name in self._plan.bags else {row: 1 for row, w in entries if w > 0}
 
     def _earlier(self, reader: Goal, name: str, number: int, wanted: Wanted) -> list[Entry]:
         goal = self._wider(_goal(name, wanted))

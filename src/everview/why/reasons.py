@@ -180,8 +180,8 @@ class Reasons:
         if len(wanted) == len(plan.input.schema) and all(isinstance(e, Column | Literal) for e in plan.expressions_):
             only = tuple(wanted[column] for column in range(len(wanted)))  # there is one, and so it is there
             return (yield from self._all(question, [(plan.input, only)]))
-        found = self._find(question, plan.input, wanted)
-        made = [row for row, w in found if w > 0 and question.row in self._finder.applied(plan, [(row, w)]).weights]
+        entries = self._find(question, plan.input, wanted)
+        made = [row for row, w in entries if w > 0 and question.row in self._finder.applied(plan, [(row, w)]).weights]
         shown = made[: question.most]
         return (yield from self._ways(question, [(plan.input, row) for row in shown], len(made) - len(shown)))
 

@@ -1,4 +1,4 @@
-"""Words for what is and what is not there: relations by their names, values as Python writes them."""
+"""The wording of explanations: relations by their names, values as Python writes them."""
 
 from __future__ import annotations
 

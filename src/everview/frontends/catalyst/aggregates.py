@@ -149,7 +149,7 @@ def _texts(given: AggregateNode) -> Expression:
 
 
 def ordered(item: CatalystNode, reader: ExpressionReader) -> tuple[Expression, str]:
-    """An item of an order: by what, and which way."""
+    """An item of an order: the expression and its direction."""
     way = "desc" if item.object_name("direction") == "Descending" else "asc"
     nulls = "first" if item.object_name("nullOrdering") == "NullsFirst" else "last"
     return reader.read(item.children[0]), f"{way} nulls {nulls}"

@@ -87,16 +87,16 @@ def _relations(placed: ScopedPart) -> tuple[str, ...]:
 
 def check_functors(parts: Sequence[ScopedPart], types: Types) -> None:
     """Refuse a functor that is declared twice, or with a type that does not exist."""
-    found = set[str]()
+    declared = set[str]()
     for placed in parts:
         part = placed.part
         if not isinstance(part, FunctorDeclared):
             continue
-        if part.name in found:
+        if part.name in declared:
             raise refused(f"functor {part.name} is declared twice", part.place, "declare it once")
         for name in part.types:
             types.of(placed.given.get(name, name), placed.scope, part.place)
-        found.add(part.name)
+        declared.add(part.name)
 
 
 def check_calls(rules: Iterable[Rule], counts: Mapping[str, int]) -> None:
@@ -157,8 +157,8 @@ CHOOSE_APART: Final = "let another relation choose: .decl one(…) choice-domain
 
 def smallest(domains: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The domains of which none is a part of another: where one row has a value of a part, it has one of the whole."""
-    found = list(dict.fromkeys(tuple(sorted(set(domain))) for domain in domains))
-    return [one for one in found if not any(set(other) < set(one) for other in found)]
+    different = list(dict.fromkeys(tuple(sorted(set(domain))) for domain in domains))
+    return [one for one in different if not any(set(other) < set(one) for other in different)]
 
 
 def check_chosen(declared: Iterable[Declaration], heads: Collection[str]) -> None:

@@ -54,9 +54,9 @@ class _Known:
 
 def expanded(parts: Sequence[Part]) -> list[ScopedPart]:
     """Write out all components: the parts of a text, with those of every instance."""
-    found: list[ScopedPart] = []
-    _expand(parts, "", {}, {}, frozenset(), found, 0)
-    return found
+    written: list[ScopedPart] = []
+    _expand(parts, "", {}, {}, frozenset(), written, 0)
+    return written
 
 
 def _expand(
@@ -65,16 +65,16 @@ def _expand(
     given: Substitution,
     around: Mapping[str, _Known],
     overridden: frozenset[str],
-    found: list[ScopedPart],
+    written: list[ScopedPart],
     depth: int,
 ) -> Mapping[str, _Known]:
-    here = dict(around)
+    defined = dict(around)
     _check_scope(parts)
     own = [part for part in parts if isinstance(part, Component)]
     for part in own:
-        here[part.signature.name] = _Known(part, here, given)
+        defined[part.signature.name] = _Known(part, defined, given)
     for part in own:
-        _check_component(part, here, given)
+        _check_component(part, defined, given)
     for part in parts:
         match part:
             case Override(name, place) if not scope:
@@ -82,12 +82,12 @@ def _expand(
             case Component() | Override():
                 pass
             case Init(name, signature):
-                _instance(signature, f"{scope}{name}.", given, here, frozenset(), found, depth + 1)
+                _instance(signature, f"{scope}{name}.", given, defined, frozenset(), written, depth + 1)
             case Clause(heads) if overridden and all(h.relation in overridden for h in heads):
                 pass
             case _:
-                found.append(ScopedPart(part, scope, given))
-    return here
+                written.append(ScopedPart(part, scope, given))
+    return defined
 
 
 def _check_scope(parts: Sequence[Part]) -> None:
@@ -125,17 +125,17 @@ def _named(component: Component) -> tuple[str, str, TextPlace]:
     return "component", component.signature.name, component.signature.place
 
 
-def _check_component(component: Component, here: Mapping[str, _Known], given: Substitution) -> None:
+def _check_component(component: Component, defined: Mapping[str, _Known], given: Substitution) -> None:
     """Refuse a component that is wrong by itself, whether or not it has an instance."""
     signature = component.signature
     if len(set(signature.arguments)) < len(signature.arguments):
         raise refused(f"component {signature.name} has a parameter twice", signature.place, "name each once")
-    bases = _bases(component, here, given)
+    bases = _bases(component, defined, given)
     if any(base is component for base in bases):
         raise refused(f"component {signature.name} is made of itself", signature.place, "extend another")
     parts = [part for base in bases for part in base.parts if isinstance(part, RelationDeclared)]
     declared = {name: part for part in parts for name in part.names}
-    is_known = all(base.name in here for base in component.bases)
+    is_known = all(base.name in defined for base in component.bases)
     for part in component.parts:
         if not isinstance(part, Override) or not is_known:
             continue
@@ -147,25 +147,25 @@ def _check_component(component: Component, here: Mapping[str, _Known], given: Su
             raise refused(f"relation {part.name} is not overridable", part.place, hint)
 
 
-def _bases(component: Component, here: Mapping[str, _Known], given: Substitution) -> list[Component]:
+def _bases(component: Component, defined: Mapping[str, _Known], given: Substitution) -> list[Component]:
     """The components extended by a component, directly or through others, except bases given as parameters."""
-    found: list[Component] = []
+    bases: list[Component] = []
     waiting = [component]
     while waiting:
         extending = waiting.pop()
         for base in extending.bases:
             if base.name in extending.signature.arguments or base.name in given:
                 continue
-            if base.name not in here:
+            if base.name not in defined:
                 if extending is component:
-                    error = unknown_name("component", base.name, here)
+                    error = unknown_name("component", base.name, defined)
                     raise refused(error.message, base.place, error.hint or "")
                 continue
-            other = here[base.name].component
-            if not any(other is known for known in found):
-                found.append(other)
+            other = defined[base.name].component
+            if not any(other is known for known in bases):
+                bases.append(other)
                 waiting.append(other)
-    return found
+    return bases
 
 
 def _instance(
@@ -174,7 +174,7 @@ def _instance(
     given: Substitution,
     around: Mapping[str, _Known],
     overridden: frozenset[str],
-    found: list[ScopedPart],
+    written: list[ScopedPart],
     depth: int,
 ) -> None:
     """Write out one instance: the parts of the component's bases, then its own."""
@@ -190,9 +190,9 @@ def _instance(
     mine = overridden | {part.name for part in component.parts if isinstance(part, Override)}
     scoped = dict(known.scope)
     for base in component.bases:
-        _instance(base, scope, inner, scoped, mine, found, depth + 1)
+        _instance(base, scope, inner, scoped, mine, written, depth + 1)
         scoped |= _components_of(base, inner, scoped)
-    _expand(component.parts, scope, {**known.given, **inner}, {**around, **scoped}, overridden, found, depth)
+    _expand(component.parts, scope, {**known.given, **inner}, {**around, **scoped}, overridden, written, depth)
 
 
 def _components_of(base: ComponentSignature, given: Substitution, around: Mapping[str, _Known]) -> Mapping[str, _Known]:

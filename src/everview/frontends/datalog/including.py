@@ -106,9 +106,9 @@ def _name(said: str, place: TextPlace) -> str:
     return name
 
 
-def _position(text: str, at: int) -> tuple[int, int]:
+def _position(text: str, letter: int) -> tuple[int, int]:
     """The line and the column of a character, from 1."""
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return text.count("\n", 0, letter) + 1, letter - text.rfind("\n", 0, letter)
 
 
 # -- places in them
@@ -123,11 +123,11 @@ class IncludedLines:
 
     def place(self, line: int, column: int, file: str = "") -> TextPlace:
         """The place of a line and column, by the file in which it stands."""
-        at = bisect_right(self.after, line - 1) - 1
-        if at < 0:
+        number = bisect_right(self.after, line - 1) - 1
+        if number < 0:
             return TextPlace(line, column, file)
-        name, first = self.files[at]
-        return TextPlace(line - self.after[at] + first - 1, column, name)
+        name, first = self.files[number]
+        return TextPlace(line - self.after[number] + first - 1, column, name)
 
 
 def lines_of(text: str) -> IncludedLines:

@@ -94,15 +94,15 @@ def parse(text: str) -> RuleProgram:
 def _parts(text: str) -> list[Part]:
     before, places, casts = LINES.set(lines_of(text)), NOTED.set({}), CASTS.set([])
     try:
-        found: Any = parser().parse(text)
-        check_casts(found, CASTS.get() or [])
+        parts: Any = parser().parse(text)
+        check_casts(parts, CASTS.get() or [])
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     finally:
         LINES.reset(before)
         NOTED.reset(places)
         CASTS.reset(casts)
-    return found
+    return parts
 
 
 # -- declarations
@@ -114,7 +114,7 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
     check_type_names(parts)
     types.check()
     check_functors(parts, types)
-    found: dict[str, Declaration] = {}
+    declared: dict[str, Declaration] = {}
     for placed in parts:
         part = placed.part
         if not isinstance(part, RelationDeclared):
@@ -123,15 +123,15 @@ def _declarations(parts: Sequence[ScopedPart]) -> dict[str, Declaration]:
         schema = _schema(placed, part, types)
         for name in part.names:
             full = f"{placed.scope}{name}"
-            if full in found:
+            if full in declared:
                 raise refused(f"relation {full} is declared twice", part.place, "declare it once")
             given, shown = "input" in part.qualifiers, bool({"output", "printsize"}.intersection(part.qualifiers))
             signs, choices = _unsigned(placed, part, types), _choices(part)
             kinds = _kinds(placed, part, types)
-            found[full] = Declaration(
+            declared[full] = Declaration(
                 full, schema, given, shown, part.place, signs, choices, kinds=kinds, types=types.terms_of(kinds)
             )
-    return _with_directives(parts, found)
+    return _with_directives(parts, declared)
 
 
 def _given(placed: ScopedPart) -> TypeDefined:
@@ -149,19 +149,19 @@ def _schema(placed: ScopedPart, part: RelationDeclared, types: Types) -> Schema:
         return NULLARY
     check_names([name for name, _ in part.attributes], f"relation {part.names[0]}")
     return Schema(
-        Field(name, types.of(placed.given.get(of, of), placed.scope, part.place), nullable=False)
-        for name, of in part.attributes
+        Field(name, types.of(placed.given.get(type_name, type_name), placed.scope, part.place), nullable=False)
+        for name, type_name in part.attributes
     )
 
 
 def _unsigned(placed: ScopedPart, part: RelationDeclared, types: Types) -> frozenset[int]:
-    names = enumerate(placed.given.get(of, of) for _, of in part.attributes)
-    return frozenset(at for at, name in names if types.is_unsigned(name, placed.scope))
+    names = enumerate(placed.given.get(type_name, type_name) for _, type_name in part.attributes)
+    return frozenset(column for column, name in names if types.is_unsigned(name, placed.scope))
 
 
 def _kinds(placed: ScopedPart, part: RelationDeclared, types: Types) -> tuple[TermKind, ...]:
     """The kinds of a relation's columns, if some of them hold values that are kept as text."""
-    names = (placed.given.get(of, of) for _, of in part.attributes)
+    names = (placed.given.get(type_name, type_name) for _, type_name in part.attributes)
     kinds = tuple(types.kind(name, placed.scope, part.place) for name in names)
     return kinds if any(isinstance(kind, TermName | StructKind) for kind in kinds) else ()
 
@@ -185,23 +185,23 @@ def _directed(parts: Sequence[ScopedPart], naming: Naming) -> tuple[tuple[str, s
     return tuple((d.kind, naming.full(name, scope), d.place) for d, scope in directives for name, _ in d.targets)
 
 
-def _with_directives(parts: Sequence[ScopedPart], found: dict[str, Declaration]) -> dict[str, Declaration]:
-    naming = Naming(found)
+def _with_directives(parts: Sequence[ScopedPart], declared: dict[str, Declaration]) -> dict[str, Declaration]:
+    naming = Naming(declared)
     for placed in parts:
         if not isinstance(placed.part, Directive):
             continue
         check_directive(placed.part)
         for target, given in placed.part.targets:
             name = naming.full(target, placed.scope)
-            if name not in found:
+            if name not in declared:
                 continue  # a relation of the database, or of rules alone: known under its name anyway
             if placed.part.kind == LIMIT:
-                found[name] = _limited(found[name], int(dict(given)["n"]))
+                declared[name] = _limited(declared[name], int(dict(given)["n"]))
                 continue
-            is_given = found[name].input or placed.part.kind == ".input"
-            shown = found[name].output or placed.part.kind in (".output", ".printsize")
-            found[name] = replace(found[name], input=is_given, output=shown)
-    return found
+            is_given = declared[name].input or placed.part.kind == ".input"
+            shown = declared[name].output or placed.part.kind in (".output", ".printsize")
+            declared[name] = replace(declared[name], input=is_given, output=shown)
+    return declared
 
 
 def _limited(declared: Declaration, most: int) -> Declaration:
@@ -219,17 +219,17 @@ def _rules(parts: Sequence[ScopedPart], declared: Iterable[str]) -> tuple[Rule, 
     relations = {*declared, *heads}
     functors = {p.part.name for p in parts if isinstance(p.part, FunctorDeclared)} | set(FUNCTORS)
     naming = Naming(relations, functors - relations)
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for placed in parts:
         match placed.part:
             case Clause(clause_heads, bodies, place):
-                found += [naming.rule(_rule(head, bodies, place), placed.scope) for head in clause_heads]
+                rules += [naming.rule(_rule(head, bodies, place), placed.scope) for head in clause_heads]
             case RelationDeclared(names, _, qualifiers, place) if "eqrel" in qualifiers:
-                found += [rule for name in names for rule in _equivalence(f"{placed.scope}{name}", place)]
+                rules += [rule for name in names for rule in _equivalence(f"{placed.scope}{name}", place)]
             case _:
                 pass
     subsumptions = [p for p in parts if isinstance(p.part, Subsumption)]
-    return subsumed(tuple(found), [(naming, p) for p in subsumptions])
+    return subsumed(tuple(rules), [(naming, p) for p in subsumptions])
 
 
 def _rule(head: RuleAtom, bodies: tuple[tuple[BodyLiteral, ...], ...], place: TextPlace) -> Rule:
@@ -284,9 +284,9 @@ def _unexpected(text: str, error: UnexpectedInput) -> DatalogError:
         return refused("the text ends too early", place, _expected(error))
     shown = _line(text, TextPlace(error.line, error.column))
     if isinstance(error, UnexpectedCharacters):
-        found = text[error.pos_in_stream] if error.pos_in_stream is not None else "?"
-        hint = "directives of a preprocessor are not read" if found == "#" else _expected(error)
-        return DatalogError(f"{found!r} cannot stand here{shown}", hint=hint)
+        letter = text[error.pos_in_stream] if error.pos_in_stream is not None else "?"
+        hint = "directives of a preprocessor are not read" if letter == "#" else _expected(error)
+        return DatalogError(f"{letter!r} cannot stand here{shown}", hint=hint)
     assert isinstance(error, UnexpectedToken)
     return DatalogError(f"{str(error.token)!r} cannot stand here{shown}", hint=_expected(error))
 
@@ -300,7 +300,7 @@ def _line(text: str, place: TextPlace) -> str:
 
 def _expected(error: UnexpectedInput) -> str:
     names = getattr(error, "accepts", None) or getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-    found = sorted({SHOWN[name] for name in names if name in SHOWN})
-    if not found or len(found) > MOST:
+    expected = sorted({SHOWN[name] for name in names if name in SHOWN})
+    if not expected or len(expected) > MOST:
         return 'a rule is head(…) :- body. and ends with "."'
-    return f"expected {' or '.join(found)}"
+    return f"expected {' or '.join(expected)}"

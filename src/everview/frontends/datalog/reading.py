@@ -86,8 +86,8 @@ class DatalogReading(Transformer[Token, Any]):
     def clause(self, parts: list[Any]) -> Clause:
         heads, bodies = parts
         atoms = tuple(self._head(item) for item in heads.items)
-        found = () if bodies is None else tuple(body(b.items) for b in bodies)
-        return Clause(atoms, found, atoms[0].place)
+        bodies_read = () if bodies is None else tuple(body(b.items) for b in bodies)
+        return Clause(atoms, bodies_read, atoms[0].place)
 
     def _head(self, item: Any) -> RuleAtom:
         if not isinstance(item, WrittenCall):
@@ -101,8 +101,8 @@ class DatalogReading(Transformer[Token, Any]):
         worse, better, bodies = parts
         if bodies is not None and len(bodies) > 1:
             raise refused("a subsumption with a disjunction", worse.place, "write two")
-        found = () if bodies is None else body(bodies[0].items)
-        return Subsumption(self._head(worse), self._head(better), found, worse.place)
+        conditions = () if bodies is None else body(bodies[0].items)
+        return Subsumption(self._head(worse), self._head(better), conditions, worse.place)
 
     def disjunction(self, parts: list[Any]) -> list[Any]:
         return parts
@@ -130,10 +130,10 @@ class DatalogReading(Transformer[Token, Any]):
         return Grouped(tuple(b.items for b in branches), any(b.trailing for b in branches))
 
     def negative(self, parts: list[Any]) -> Term:
-        found = term(parts[1])
-        if isinstance(found, Constant) and isinstance(found.value, (int, float)):
-            return Constant(-found.value, found.type)
-        return Functor("-", (found,))
+        operand = term(parts[1])
+        if isinstance(operand, Constant) and isinstance(operand.value, (int, float)):
+            return Constant(-operand.value, operand.type)
+        return Functor("-", (operand,))
 
     def not_(self, parts: list[Any]) -> Term:
         return Functor(str(parts[0]), (term(parts[1]),))
@@ -168,10 +168,10 @@ class DatalogReading(Transformer[Token, Any]):
         return [(found,)] if isinstance(found, WrittenCall) else [b.items for b in found]
 
     def name(self, parts: list[Token]) -> Term:
-        found, place = str(parts[0]), place_of(parts[0])
-        if found in WORDS:
-            return noted(Constant(WORDS[found]), place)
-        return noted(Constructor(NIL, ()) if found == NIL else RuleVariable(found), place)
+        name, place = str(parts[0]), place_of(parts[0])
+        if name in WORDS:
+            return noted(Constant(WORDS[name]), place)
+        return noted(Constructor(NIL, ()) if name == NIL else RuleVariable(name), place)
 
     def constructed(self, parts: list[Any]) -> Constructor:
         return noted(Constructor(str(parts[0]), tuple(map(term, _arguments(parts[1:])))), place_of(parts[0]))
@@ -217,8 +217,8 @@ class DatalogReading(Transformer[Token, Any]):
         return tuple(map(str, parts))
 
     def type(self, parts: list[Any]) -> TypeDefined:
-        name, (kind, found) = parts
-        given: dict[str, Any] = {"one of": (), "record": None, "branches": ()} | {kind: found}
+        name, (kind, definition) = parts
+        given: dict[str, Any] = {"one of": (), "record": None, "branches": ()} | {kind: definition}
         return TypeDefined(str(name), given["one of"], given["record"], place_of(name), given["branches"])
 
     def symbols(self, parts: list[Token]) -> TypeDefined:

@@ -39,7 +39,7 @@ def _extreme(part: Subsumption) -> tuple[int, str]:
     """The column that a subsumption keeps at its least or greatest, and the function that does so."""
     worse, better = part.worse, part.better
     if worse.relation == better.relation and len(worse.terms) == len(better.terms):
-        apart = [at for at, (a, b) in enumerate(zip(worse.terms, better.terms, strict=True)) if a != b]
+        apart = [column for column, (a, b) in enumerate(zip(worse.terms, better.terms, strict=True)) if a != b]
         if len(apart) == 1 and len(part.body) == 1:
             function = _function(part.body[0], worse.terms[apart[0]], better.terms[apart[0]])
             if function is not None and _is_general(worse):
@@ -66,9 +66,9 @@ def _function(condition: object, worse: object, better: object) -> str | None:
 
 
 def _aggregated(rule: Rule, column: tuple[int, str]) -> Rule:
-    at, function = column
+    place, function = column
     terms = list(rule.head.terms)
-    terms[at] = AggregateTerm(function, (terms[at],))
+    terms[place] = AggregateTerm(function, (terms[place],))
     return replace(rule, head=replace(rule.head, terms=tuple(terms)))
 
 

@@ -106,7 +106,7 @@ class Types:
         """Refuse types that are wrong, whether or not a relation has them."""
         for full, (scope, defined) in self._defined.items():
             inner = [*(defined.fields or ()), *(field for _, fields in defined.branches for field in fields)]
-            for name in (*defined.alternatives, *(of for _, of in inner)):
+            for name in (*defined.alternatives, *(type_name for _, type_name in inner)):
                 if self._full(name, scope) is None and name not in BUILT_IN:
                     raise self._unknown(name, defined.place)
             for what, fields in ((f"record {full}", defined.fields or ()), *defined.branches):
@@ -138,15 +138,17 @@ class Types:
 
     def _inside(self, full: str) -> set[str]:
         """The types of the text that values of a type may hold."""
-        found, waiting = set[str](), [full]
+        inside, waiting = set[str](), [full]
         while waiting:
             scope, defined = self._defined[waiting.pop()]
             fields = [*(defined.fields or ()), *(field for _, fields in defined.branches for field in fields)]
-            named = {self._full(name, scope) for name in (*defined.alternatives, *(of for _, of in fields))}
-            new = {name for name in named if name is not None} - found
-            found |= new
+            named = {
+                self._full(name, scope) for name in (*defined.alternatives, *(type_name for _, type_name in fields))
+            }
+            new = {name for name in named if name is not None} - inside
+            inside |= new
             waiting += new
-        return found
+        return inside
 
     def _holds_term(self, full: str | None) -> bool:
         return full is not None and any(map(self.is_term, {full, *self._inside(full)}))
@@ -160,7 +162,7 @@ class Types:
             return TermName(full)
         inner, defined = self._defined[full]
         if defined.fields is not None:
-            return StructKind(tuple((n, self.kind(of, inner, defined.place)) for n, of in defined.fields))
+            return StructKind(tuple((n, self.kind(type_name, inner, defined.place)) for n, type_name in defined.fields))
         if len(defined.alternatives) > 1:
             hint = "give it branches of its own, one for each: .type T = A {a: …} | B {b: …}"
             raise refused(f"type {full} is a union of records or of types with branches", defined.place, hint)
@@ -173,7 +175,7 @@ class Types:
             scope, defined = self._defined[full]
             branches = defined.branches or ((RECORDS, defined.fields or ()), (NIL, ()))
             made = tuple(
-                (name, tuple(self._field(full, of, scope, defined.place) for _, of in fields))
+                (name, tuple(self._field(full, type_name, scope, defined.place) for _, type_name in fields))
                 for name, fields in branches
             )
             self._terms[full] = TermType(full, made)
@@ -191,18 +193,18 @@ class Types:
 
     def terms_of(self, kinds: Iterable[TermKind]) -> tuple[TermType, ...]:
         """All types that some kinds name, alone or through others."""
-        found: dict[str, TermType] = {}
+        term_types: dict[str, TermType] = {}
         waiting = list(kinds)
         while waiting:
             match waiting.pop():
-                case TermName(name) if name not in found:
-                    found[name] = self.term(name)
-                    waiting += [kind for _, kinds in found[name].branches for kind in kinds]
+                case TermName(name) if name not in term_types:
+                    term_types[name] = self.term(name)
+                    waiting += [kind for _, kinds in term_types[name].branches for kind in kinds]
                 case StructKind(fields):
                     waiting += [kind for _, kind in fields]
                 case _:
                     pass
-        return tuple(found[name] for name in sorted(found))
+        return tuple(term_types[name] for name in sorted(term_types))
 
     def _has_records(self, full: str) -> bool:
         """Is a type, alone or through others, a record? One that is made of itself is refused where it is used."""
@@ -211,7 +213,7 @@ class Types:
             scope, defined = self._defined[waiting.pop()]
             if defined.fields is not None:
                 return True
-            inner = {found for name in defined.alternatives if (found := self._full(name, scope)) is not None}
+            inner = {named for name in defined.alternatives if (named := self._full(name, scope)) is not None}
             waiting += inner - seen
             seen |= inner
         return False
@@ -236,16 +238,16 @@ class Types:
     def _one(self, defined: TypeDefined, scope: str) -> Type:
         if len(defined.alternatives) > 1 and self._holds_term(self._full(defined.name, scope)):
             self.kind(defined.name, scope, defined.place)  # refuses it
-        found: Type | None = None
+        common: Type | None = None
         for name in defined.alternatives:
-            of = self.of(name, scope, defined.place)
-            both = of if found is None else met(found, of)
+            type_ = self.of(name, scope, defined.place)
+            both = type_ if common is None else met(common, type_)
             if both is None:
-                message = f"type {defined.name} is {found} and {of}" + placed("", defined.place)
+                message = f"type {defined.name} is {common} and {type_}" + placed("", defined.place)
                 raise TypeConflict(message, hint="a union is of types that are all numbers, or all symbols")
-            found = both
-        assert found is not None
-        return found
+            common = both
+        assert common is not None
+        return common
 
 
 def _as_kind(struct: Struct) -> StructKind:

@@ -95,9 +95,9 @@ class Conjunction:
     trailing: bool = False
 
 
-def term(found: Any) -> Term:
+def term(read: Any) -> Term:
     """Read something written as a term; refuses a condition."""
-    match found:
+    match read:
         case WrittenCall("as", (value, RuleVariable(type_)), place, None):
             return _reinterpreted(term(value), type_, place)
         case WrittenCall(name, arguments, _, None):
@@ -107,11 +107,11 @@ def term(found: Any) -> Term:
         case Grouped((items,)):
             return Functor(RECORD, tuple(map(term, items)))
         case RuleVariable() | Constant() | Wildcard() | Functor() | AggregateTerm():
-            return found
+            return read
         case Constraint() | Negated() | Grouped() | WrittenCall():
-            raise refused("a condition stands where a value should", somewhere(found), "write a term there")
+            raise refused("a condition stands where a value should", somewhere(read), "write a term there")
         case _:
-            raise AssertionError(f"{found!r} is no term")
+            raise AssertionError(f"{read!r} is no term")
 
 
 def _call(name: str, arguments: tuple[Term, ...]) -> Term:
@@ -125,7 +125,7 @@ _READ_OTHERWISE: Final = {"float": "itof(x) or utof(x)", "unsigned": "itou(x) or
 
 
 def _reinterpreted(value: Term, type_: str, place: TextPlace) -> Term:
-    """``as(x, T)``: the value as it is, which is also of the type T; bits are not read as those of another type."""
+    """``as(x, T)``: the same value, taken for one of the type T; a type that would read its bits anew is refused."""
     if type_ in _READ_OTHERWISE:
         hint = f"a value is converted by {_READ_OTHERWISE[type_]}"
         raise refused(f"as(…, {type_}) reads the bits of another type", place, hint)
@@ -138,13 +138,13 @@ def _reinterpreted(value: Term, type_: str, place: TextPlace) -> Term:
 AGGREGATES: Final = ("count", "sum", "min", "max", "mean", "average")
 
 
-def literal(found: Any) -> BodyLiteral:
+def literal(read: Any) -> BodyLiteral:
     """Read something written as a literal; refuses a value."""
-    match found:
+    match read:
         case WrittenCall():
-            return found.atom
+            return read.atom
         case Constraint():
-            return found
+            return read
         case Negated(Grouped((items,), False)):
             return Negation(body(items))
         case Negated(item):
@@ -155,9 +155,9 @@ def literal(found: Any) -> BodyLiteral:
             made = tuple(body(branch) for branch in branches)
             return Either(made)
         case Constant(bool()):
-            return Holds(found)
+            return Holds(read)
         case _:
-            raise refused(f"{found} is no condition", somewhere(found), "write an atom or a comparison")
+            raise refused(f"{read} is no condition", somewhere(read), "write an atom or a comparison")
 
 
 def body(items: tuple[Any, ...]) -> tuple[BodyLiteral, ...]:
@@ -172,17 +172,17 @@ NOTED: Final = ContextVar[dict[int, tuple[Any, TextPlace]] | None]("NOTED", defa
 T = TypeVar("T")
 
 
-def noted(found: T, place: TextPlace) -> T:
+def noted(read: T, place: TextPlace) -> T:
     """Note the place of a term, for errors: equal terms stand in many places, and so have none of their own."""
     known = NOTED.get()
     if known is not None:
-        known[id(found)] = (found, place)
-    return found
+        known[id(read)] = (read, place)
+    return read
 
 
-def somewhere(found: Any) -> TextPlace:
+def somewhere(read: Any) -> TextPlace:
     """The place of a piece of syntax in the text: its own, or that of its first placed part."""
-    known, waiting = NOTED.get() or {}, [found]
+    known, waiting = NOTED.get() or {}, [read]
     while waiting:
         part = waiting.pop()
         place = getattr(part, "place", NOWHERE)

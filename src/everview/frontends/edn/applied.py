@@ -111,9 +111,9 @@ class Functions:
         subject, otherwise = self._term(entity, scope), self._term(default, scope)
         attribute = Constant(self._keyword(name))
         there = self._patterns.fact(subject, attribute, value, clause.place)
-        found = self._patterns.attributes.find(attribute.value)
-        if found is not None and found.value is not None:
-            self._patterns.check(otherwise, found.value, f"the values of {found.name}", clause.place)
+        known = self._patterns.attributes.find(attribute.value)
+        if known is not None and known.value is not None:
+            self._patterns.check(otherwise, known.value, f"the values of {known.name}", clause.place)
         nothing = Negation((self._patterns.fact(subject, attribute, Wildcard(), clause.place),))
         return (Either(((there,), (nothing, Constraint("=", value, otherwise)))),)
 
@@ -127,9 +127,9 @@ class Functions:
         branches, before = list[tuple[BodyLiteral, ...]](), tuple[BodyLiteral, ...]()
         for form in clause.arguments[2:]:
             attribute = Constant(self._keyword(form))
-            found = self._patterns.fact(subject, attribute, value, clause.place)
+            fact = self._patterns.fact(subject, attribute, value, clause.place)
             called = () if isinstance(name, Wildcard) else (Constraint("=", name, attribute),)
-            branches.append((*before, found, *called))
+            branches.append((*before, fact, *called))
             before += (Negation((self._patterns.fact(subject, attribute, Wildcard(), clause.place),)),)
         return (Either(tuple(branches)),)
 

@@ -57,8 +57,10 @@ class WrittenRows:
     def plan(self, types: Sequence[Type | None]) -> Values:
         """A plan of the rows, each once; ``types`` are those of columns without values."""
         chosen = [own or other or ANY for own, other in zip(self.types, types, strict=True)]
-        schema = Schema(Field(f"c{at}", of, nullable=False) for at, of in enumerate(chosen))
-        rows = tuple(dict.fromkeys(tuple(_as(v, of) for v, of in zip(row, chosen, strict=True)) for row in self.rows))
+        schema = Schema(Field(f"c{place}", type_, nullable=False) for place, type_ in enumerate(chosen))
+        rows = tuple(
+            dict.fromkeys(tuple(_as(v, type_) for v, type_ in zip(row, chosen, strict=True)) for row in self.rows)
+        )
         return Values(rows, schema)
 
 
@@ -140,17 +142,17 @@ def rows_of(
             rows, terms = [(value_of(item, binding.place),) for item in items], (term,)
         case RelationBinding(terms):
             rows = [_fitting(_sequence(item, binding.place), terms, binding.place) for item in items]
-    kept = [at for at, term in enumerate(terms) if isinstance(term, RuleVariable)]
+    kept = [place for place, term in enumerate(terms) if isinstance(term, RuleVariable)]
     if not kept:
         raise refuse(binding.place, "a collection that binds no variable", "name one")
-    picked = [tuple(row[at] for at in kept) for row in rows]
-    return written(picked, len(kept), binding.place), tuple(terms[at] for at in kept)
+    picked = [tuple(row[place] for place in kept) for row in rows]
+    return written(picked, len(kept), binding.place), tuple(terms[place] for place in kept)
 
 
 def written(rows: Iterable[tuple[Value, ...]], width: int, place: TextPlace) -> WrittenRows:
     """Rows of so many values, all of a column of one type."""
     rows = tuple(rows)
-    return WrittenRows(rows, tuple(_column_type([row[at] for row in rows], place) for at in range(width)))
+    return WrittenRows(rows, tuple(_column_type([row[column] for row in rows], place) for column in range(width)))
 
 
 def value_of(form: AnyForm, place: TextPlace) -> Value:
@@ -202,8 +204,8 @@ def _column_type(values: Sequence[Value], place: TextPlace) -> Type | None:
     if len(types) > 1:
         shown = " and ".join(map(str, types))
         raise refuse(place, f"the values that are given are {shown}", "give values of one type")
-    found = next(iter(types), None)
-    return _digits(values) if isinstance(found, Decimal) else found
+    type_ = next(iter(types), None)
+    return _digits(values) if isinstance(type_, Decimal) else type_
 
 
 def _digits(values: Sequence[Value]) -> Decimal:
@@ -211,8 +213,8 @@ def _digits(values: Sequence[Value]) -> Decimal:
     return Decimal(38, max(0, *(-int(v.as_tuple().exponent) for v in values)))
 
 
-def _as(value: Value, of: Type) -> Literal:
-    return literal(float(value) if of == DOUBLE else value, of)
+def _as(value: Value, type_: Type) -> Literal:
+    return literal(float(value) if type_ == DOUBLE else value, type_)
 
 
 def as_arguments(values: Iterable[Any]) -> tuple[AnyForm, ...]:

@@ -64,11 +64,11 @@ class EdnAttribute:
     def is_fact(self) -> bool:
         return self.means is None or isinstance(self.means, Fact)
 
-    def rows(self, of: Type | None) -> Plan:
-        """The relation; where the type of values is not known, it is empty, and ``of`` is that of its column."""
+    def rows(self, type_: Type | None) -> Plan:
+        """The relation; where the type of values is not known, it is empty, and ``type_`` is that of its column."""
         if self.plan is not None and self.value is not None:
             return self.plan
-        return Values((), facts_schema(of or ANY))
+        return Values((), facts_schema(type_ or ANY))
 
 
 def facts_schema(value: Type) -> Schema:
@@ -96,9 +96,9 @@ class Attributes:
             return self._fact(name)
         space, _, column = name[1:].partition("/")
         if column:
-            found = self._column(name, space, column, names)
-            if found is not None:
-                return found
+            of_column = self._column(name, space, column, names)
+            if of_column is not None:
+                return of_column
         return next((self._pair(name, plain) for plain in _spelled(name[1:]) if plain in names), None)
 
     def facts(self) -> list[EdnAttribute]:
@@ -110,7 +110,7 @@ class Attributes:
         space, _, column = name[1:].partition("/")
         if column and any(plain in self._names for plain in _spelled(space)):
             return self._no_column(name, space)
-        known = sorted({*(found.name for found in self.facts()), *self._columns()})
+        known = sorted({*(fact.name for fact in self.facts()), *self._columns()})
         error = unknown_name("attribute", name, known)
         return EdnError(error.message, hint=error.hint if known else "transact facts of it, or declare it, first")
 
@@ -123,10 +123,10 @@ class Attributes:
     def source(self, name: str) -> tuple[str, Plan]:
         """A relation as a source of rows, by its name in any case."""
         names = list(self.around.names())
-        found = next((n for n in names if n == name or n.casefold() == name.casefold()), None)
-        if found is None:
+        known = next((n for n in names if n == name or n.casefold() == name.casefold()), None)
+        if known is None:
             raise unknown_name("relation", name, names)
-        return found, self.scan(found)
+        return known, self.scan(known)
 
     def scan(self, name: str) -> Plan:
         return self.around.scan(name)
@@ -143,13 +143,13 @@ class Attributes:
         if table is None:
             return None
         plan, key = self.scan(table), self.around.key(table)
-        found = next((plain for plain in _spelled(column) if plain in plan.schema.names), None)
-        if len(key) != 1 or found is None:
+        plain_name = next((plain for plain in _spelled(column) if plain in plan.schema.names), None)
+        if len(key) != 1 or plain_name is None:
             return None
-        at, by = plan.schema.index(found), plan.schema.index(key[0])
+        value, by = plan.schema.index(plain_name), plan.schema.index(key[0])
         types = plan.schema.types
-        means = KeyedColumn(table, key[0], found)
-        return EdnAttribute(name, types[by], types[at], picked(plan, (by, at), ("e", "v")), True, means)
+        means = KeyedColumn(table, key[0], plain_name)
+        return EdnAttribute(name, types[by], types[value], picked(plan, (by, value), ("e", "v")), True, means)
 
     def _pair(self, name: str, relation: str) -> EdnAttribute:
         plan = self.scan(relation)
@@ -187,9 +187,11 @@ def _spelled(name: str) -> tuple[str, ...]:
 
 def picked(plan: Plan, columns: tuple[int, ...], names: tuple[str, ...]) -> Plan:
     """Some columns of the rows in which none of them is NULL."""
-    there = [call("is_not_null", plan.column(at)) for at in dict.fromkeys(columns) if plan.column(at).nullable]
+    there = [
+        call("is_not_null", plan.column(column)) for column in dict.fromkeys(columns) if plan.column(column).nullable
+    ]
     condition = conjunction(there)
     if columns == tuple(range(len(plan.schema))) and condition is None:
         return plan
     kept = plan if condition is None else Filter(plan, condition)
-    return Project(kept, tuple(kept.column(at) for at in columns), names)
+    return Project(kept, tuple(kept.column(column) for column in columns), names)

@@ -1,4 +1,4 @@
-"""The variables that clauses bind, whatever their order; one that nothing binds is refused with its clause's place.
+"""The variables that clauses bind, in any order; an unbound variable is refused with the place of its clause.
 
 A pattern binds all its variables, a function those of its binding once its arguments are bound, `or` what each of its
 branches binds. `not` binds nothing, and needs what it shares with the clauses around it.
@@ -37,16 +37,16 @@ def check_bindings(clauses: Clauses, given: frozenset[str], rules: Rules) -> fro
             raise _insufficient(waiting[0], there, rules)
         there = there.union(*(_gives(clause, there, rules) or () for clause in ready))
         waiting = [clause for clause in waiting if clause not in ready]
-    for at, clause in enumerate(clauses):
+    for place, clause in enumerate(clauses):
         if isinstance(clause, Absent):
-            shared = there | given.intersection(around(clauses, at, given))
+            shared = there | given.intersection(around(clauses, place, given))
             _check_absent(clause, shared, rules)
     return there
 
 
-def around(clauses: Clauses, at: int, outside: frozenset[str]) -> frozenset[str]:
+def around(clauses: Clauses, place: int, outside: frozenset[str]) -> frozenset[str]:
     """The variables a clause can share: the outside ones, and the variables of all other clauses but negations."""
-    others = tuple(c for i, c in enumerate(clauses) if i != at and not isinstance(c, Absent))
+    others = tuple(c for i, c in enumerate(clauses) if i != place and not isinstance(c, Absent))
     return outside.union(variables(others))
 
 
@@ -85,7 +85,7 @@ def _one_of(clause: OneOf, there: frozenset[str], rules: Rules) -> frozenset[str
     if not set(clause.required) <= there:
         return None
     inside = there if shared is None else there & shared
-    found = shared
+    shared_by_all = shared
     for branch in clause.branches:
         try:
             binds = check_bindings(branch, inside, rules)
@@ -93,8 +93,8 @@ def _one_of(clause: OneOf, there: frozenset[str], rules: Rules) -> frozenset[str
             return None
         if not (shared or frozenset(variables(branch))) <= binds:
             return None
-        found = frozenset(variables(branch)) if found is None else found
-    return found
+        shared_by_all = frozenset(variables(branch)) if shared_by_all is None else shared_by_all
+    return shared_by_all
 
 
 def _check_absent(clause: Absent, there: frozenset[str], rules: Rules) -> None:

@@ -85,9 +85,9 @@ def _connective(form: ListForm, name: str, rest: tuple[AnyForm, ...]) -> Clause:
             _, joined, inner = _joined(form, rest)
             return Absent(_clauses(form, inner), joined, place=form.place)
         case "or":
-            found = OneOf(_branches(form, rest), place=form.place)
-            _check_alike(found)
-            return found
+            branches = OneOf(_branches(form, rest), place=form.place)
+            _check_alike(branches)
+            return branches
         case "or-join":
             required, joined, inner = _joined(form, rest)
             return OneOf(_branches(form, inner), joined, required, place=form.place)
@@ -115,13 +115,13 @@ def _branch(form: AnyForm) -> Clauses:
             return (parse_clause(form),)
 
 
-def _check_alike(found: OneOf) -> None:
-    sets = [set(variables(branch)) for branch in found.branches]
+def _check_alike(branches: OneOf) -> None:
+    sets = [set(variables(branch)) for branch in branches.branches]
     for one in sets[1:]:
         if one != sets[0]:
             odd = ", ".join(f"?{name}" for name in sorted(one ^ sets[0]))
             hint = "name what they share: (or-join [?x] …)"
-            raise refuse(found.place, f"the branches of or have different variables: {odd}", hint)
+            raise refuse(branches.place, f"the branches of or have different variables: {odd}", hint)
 
 
 def _joined(form: ListForm, rest: tuple[AnyForm, ...]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[AnyForm, ...]]:
@@ -160,10 +160,10 @@ def _pattern(form: VectorForm, items: tuple[AnyForm, ...]) -> DataPattern:
 def _term(form: AnyForm) -> Term | LookupRef:
     match form:
         case VectorForm((KeywordForm(attribute), value)):
-            found = _argument(value)
-            if not isinstance(found, Constant):
+            argument = _argument(value)
+            if not isinstance(argument, Constant):
                 raise refuse(form.place, f"{form!r} looks nothing up", 'write a value: [:email "a@b.c"]')
-            return LookupRef(attribute, found)
+            return LookupRef(attribute, argument)
         case _:
             return _argument(form)
 
@@ -215,9 +215,9 @@ def parse_rule(form: AnyForm) -> RuleClause:
     whole = (*required, *names)
     if not whole or len(set(whole)) != len(whole):
         raise refuse(form.place, f"rule {name} needs different variables", "write [(name ?x ?y) clause …]")
-    found = RuleClause(name, required, names, _clauses(form, tuple(body)), place=form.place)
+    rule = RuleClause(name, required, names, _clauses(form, tuple(body)), place=form.place)
     for parameter in names:
-        if parameter not in variables(found.body):
+        if parameter not in variables(rule.body):
             hint = f"bind it in the rule, or require it: ({name} [?{parameter}] …)"
             raise refuse(form.place, f"rule {name}: no clause has ?{parameter}", hint)
-    return found
+    return rule

@@ -93,7 +93,7 @@ def _known(reads: Mapping[str, Reads]) -> dict[Column, Type]:
                 columns = plan.schema.types
             case WrittenRows():
                 columns = read.types
-        types |= {(name, number): of for number, of in enumerate(columns) if of is not None}
+        types |= {(name, number): type_ for number, type_ in enumerate(columns) if type_ is not None}
     return types
 
 
@@ -133,18 +133,20 @@ def _anything(valued: bool, wanted: Type | None, facts: Sequence[EdnAttribute]) 
     """Facts of all attributes; if a type is ``wanted``, only of those with values of that type."""
     known = [fact for fact in facts if fact.value is not None and (not valued or wanted in (None, fact.value))]
     types = {fact.value for fact in known}
-    of = wanted or (types.pop() if len(types) == 1 else ANY) or ANY
-    schema = Schema([Field("e", ENTITY, False), Field("a", STRING, False), Field("v", of, False)][: 3 if valued else 2])
-    parts = [_named(fact, of, schema) for fact in known]
+    type_ = wanted or (types.pop() if len(types) == 1 else ANY) or ANY
+    schema = Schema(
+        [Field("e", ENTITY, False), Field("a", STRING, False), Field("v", type_, False)][: 3 if valued else 2]
+    )
+    parts = [_named(fact, type_, schema) for fact in known]
     if not parts:
         return Values((), schema)
     return parts[0] if len(parts) == 1 else Union(tuple(parts))
 
 
-def _named(fact: EdnAttribute, of: Type, schema: Schema) -> Plan:
+def _named(fact: EdnAttribute, type_: Type, schema: Schema) -> Plan:
     assert fact.plan is not None
     entity, value = fact.plan.columns
-    shown: Expression = value if value.type == of else Cast(value, of)
+    shown: Expression = value if value.type == type_ else Cast(value, type_)
     columns = (entity, Literal(fact.name, STRING), shown)
     return Project(fact.plan, columns[: len(schema)], schema.names)
 

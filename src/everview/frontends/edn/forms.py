@@ -134,10 +134,10 @@ def _plain(value: Any) -> Any:
 def _moment(value: dt.datetime) -> dt.datetime:
     """Refuse a moment that UTC cannot express: NaT of pandas, or one that leaves the years 1 to 9999."""
     try:
-        found = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
+        moment = value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
     except (ValueError, OverflowError):
-        found = None
-    if found is None or found != found:
+        moment = None
+    if moment is None or moment != moment:
         raise EdnError(f"{shown(value)} is no moment of the years 1 to 9999 in UTC", hint="give another")
     return value
 

@@ -52,9 +52,9 @@ def function(name: str, arguments: tuple[Term, ...], place: TextPlace) -> Term:
     if plain in _COMPARISONS:
         tests = [_sql(COMPARISONS[test.operator])(test.left, test.right) for test in _chain(plain, arguments, place)]
         return reduce(_sql("and"), tests)
-    found = _FUNCTIONS.get(plain)
-    if found is not None:
-        least, most, make = found
+    known = _FUNCTIONS.get(plain)
+    if known is not None:
+        least, most, make = known
         _check_count(name, least, most, arguments, place)
         return make(*arguments)
     if function_type(name) is not None:

@@ -30,16 +30,18 @@ Node = tuple[str, int] | tuple[int, str]  # a column of a relation, or a variabl
 def inferred(program: RuleProgram, known: Mapping[Column, Type]) -> dict[Column, Type]:
     """The types of all columns for which the program, or ``known``, tells one."""
     classes = _Classes()
-    for column, of in known.items():
-        classes.say(column, of)
+    for column, type_ in known.items():
+        classes.say(column, type_)
     for number, rule in enumerate(program.rules):
         for literal in (rule.head, *literals(rule.body)):
             if isinstance(literal, RuleAtom):
-                for at, term in enumerate(literal.terms):
-                    classes.meet((literal.relation, at), term, number)
+                for place, term in enumerate(literal.terms):
+                    classes.meet((literal.relation, place), term, number)
             elif isinstance(literal, Constraint):
                 classes.meet_terms(literal.left, literal.right, number)
-    return {node: of for node in classes.nodes() if (of := classes.type_of(node)) is not None and _is_column(node)}
+    return {
+        node: type_ for node in classes.nodes() if (type_ := classes.type_of(node)) is not None and _is_column(node)
+    }
 
 
 def _is_column(node: Node) -> bool:
@@ -59,8 +61,8 @@ class _Classes:
     def type_of(self, node: Node) -> Type | None:
         return self._types.get(self._top(node))
 
-    def say(self, node: Node, of: Type) -> None:
-        self._types.setdefault(self._top(node), of)
+    def say(self, node: Node, type_: Type) -> None:
+        self._types.setdefault(self._top(node), type_)
 
     def meet(self, node: Node, term: Term, rule: int) -> None:
         match term:

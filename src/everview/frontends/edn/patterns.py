@@ -88,20 +88,20 @@ class Patterns:
         if not isinstance(name, str) or not name.startswith(":"):
             raise refuse(place, f"{name!r} is no attribute", "an attribute is a keyword: :name, :track/name")
         try:
-            found = self.attributes.find(name)
+            attribute = self.attributes.find(name)
         except EdnError as error:
             raise refuse(place, error.message, error.hint or "") from None
-        if found is None and not (self._lenient and self.attributes.may_be_new(name)):
+        if attribute is None and not (self._lenient and self.attributes.may_be_new(name)):
             error = self.attributes.unknown(name)
             raise refuse(place, error.message, error.hint or "")
-        found = found or EdnAttribute(name, ENTITY, None)
-        self.reads[name] = found
-        return found
+        attribute = attribute or EdnAttribute(name, ENTITY, None)
+        self.reads[name] = attribute
+        return attribute
 
-    def check(self, term: Term, of: Type, what: str, place: TextPlace) -> None:
-        if isinstance(term, Constant) and not fits(term.value, of):
+    def check(self, term: Term, type_: Type, what: str, place: TextPlace) -> None:
+        if isinstance(term, Constant) and not fits(term.value, type_):
             raise refuse(
-                place, f"{what} are {of}, and {ScalarForm(term.value)!r} is none", "compare it with such a value"
+                place, f"{what} are {type_}, and {ScalarForm(term.value)!r} is none", "compare it with such a value"
             )
 
     def _looked_up(
@@ -114,11 +114,11 @@ class Patterns:
         return entity
 
     def _by_ident(
-        self, term: Term, of: Type | None, scope: ClauseScope, place: TextPlace, extra: list[BodyLiteral]
+        self, term: Term, type_: Type | None, scope: ClauseScope, place: TextPlace, extra: list[BodyLiteral]
     ) -> Term:
         """The entity that a keyword names, where entities are numbers; any other term as it is."""
         value = term.value if isinstance(term, Constant) else None
-        if of != ENTITY or not isinstance(value, str) or not value.startswith(":"):
+        if type_ != ENTITY or not isinstance(value, str) or not value.startswith(":"):
             return term
         if self.attributes.find(IDENT) is None:
             raise refuse(place, f"no entity has the ident {value}", "transact it: {:db/ident " + value + "}")
@@ -167,28 +167,32 @@ class Patterns:
     def _columns(
         self, clause: DataPattern, source: str | WrittenRows, plan: Plan | None, scope: ClauseScope
     ) -> RuleAtom:
-        places = tuple(at for at, term in enumerate(clause.terms) if not isinstance(term, Wildcard))
+        places = tuple(column for column, term in enumerate(clause.terms) if not isinstance(term, Wildcard))
         if not places:
             raise refuse(clause.place, f"this pattern of {clause.source} binds nothing", "name one of its columns")
         terms = list[Term]()
-        for at in places:
-            term = clause.terms[at]
+        for column in places:
+            term = clause.terms[column]
             if isinstance(term, LookupRef):
                 raise refuse(clause.place, f"{clause.source} has no entities", "write a value or a variable")
             terms.append(self.plain(term, scope))
         relation = f"{clause.source}{places}"
         if plan is not None:
-            self.reads[relation] = SourceColumns(picked(plan, places, tuple(plan.schema.names[at] for at in places)))
+            self.reads[relation] = SourceColumns(
+                picked(plan, places, tuple(plan.schema.names[column] for column in places))
+            )
         else:
             assert isinstance(source, WrittenRows)
-            rows = tuple(tuple(row[at] for at in places) for row in source.rows)
-            self.reads[relation] = WrittenRows(rows, tuple(source.types[at] if source.types else None for at in places))
+            rows = tuple(tuple(row[column] for column in places) for row in source.rows)
+            self.reads[relation] = WrittenRows(
+                rows, tuple(source.types[column] if source.types else None for column in places)
+            )
         return RuleAtom(relation, tuple(terms), place=clause.place)
 
 
-def fits(value: object, of: Type) -> bool:
+def fits(value: object, type_: Type) -> bool:
     """Can a value be equal to one of a type?"""
     own = type_of_value(value)
-    if is_number(own) and is_number(of):
+    if is_number(own) and is_number(type_):
         return True
-    return family(own) == family(of) or (own == STRING and of in (DATE, TIMESTAMP))
+    return family(own) == family(type_) or (own == STRING and type_ in (DATE, TIMESTAMP))

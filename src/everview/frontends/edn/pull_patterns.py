@@ -1,4 +1,4 @@
-"""Patterns of pull: which attributes of an entity are wanted, and what of the entities that they refer to.
+"""Patterns of pull: the wanted attributes of an entity, and of the entities to which they refer.
 
 A pattern is a vector of attributes, ``*`` for all of them, and maps from attributes to patterns of what they refer to,
 or to a number, the depth to which the whole pattern is repeated there. ``:_friend`` goes the other way.
@@ -65,18 +65,18 @@ def parse_pattern(form: AnyForm, depth: int = 0) -> PullPattern:
         raise refuse(form.place, f"{form!r} is no pattern of pull", "write the attributes: [:name {:friend [:name]}]")
     if depth > DEEPEST:
         raise refuse(form.place, f"a pattern of more than {DEEPEST} levels", "pull inner entities on their own")
-    found = PullPattern(place=form.place)
+    pattern = PullPattern(place=form.place)
     for item in form.items:
         match item:
             case SymbolForm("*") | ScalarForm("*"):
-                found = replace(found, wildcard=True, entity=found.entity or ID)
+                pattern = replace(pattern, wildcard=True, entity=pattern.entity or ID)
             case MapForm(entries):
                 for key, value in entries:
                     one = replace(_attribute(key), inner=_inner(value, depth))
-                    found = _with(found, one)
+                    pattern = _with(pattern, one)
             case _:
-                found = _with(found, _attribute(item))
-    return found
+                pattern = _with(pattern, _attribute(item))
+    return pattern
 
 
 def _with(pattern: PullPattern, one: PulledAttribute) -> PullPattern:
@@ -103,9 +103,11 @@ def _inner(form: AnyForm, depth: int) -> PullPattern | int:
 def endless(pattern: PullPattern) -> PulledAttribute | None:
     """An attribute whose recursion is unbounded, or None."""
     for one in pattern.attributes:
-        found = one if one.inner == ENDLESS else endless(one.inner) if isinstance(one.inner, PullPattern) else None
-        if found is not None:
-            return found
+        without_end = (
+            one if one.inner == ENDLESS else endless(one.inner) if isinstance(one.inner, PullPattern) else None
+        )
+        if without_end is not None:
+            return without_end
     return None
 
 
@@ -154,24 +156,24 @@ def _with_options(form: ListForm | VectorForm, items: tuple[AnyForm, ...]) -> Pu
             said = python(word)
             return _with_option(_named(of.name, of.place), f":{said}", value, form.place)
         case (KeywordForm() as of, *options) if options and len(options) % 2 == 0:
-            found = _named(of.name, of.place)
+            attribute = _named(of.name, of.place)
             for option, value in zip(options[::2], options[1::2], strict=True):
-                found = _with_option(found, repr(option), value, option.place)
-            return found
+                attribute = _with_option(attribute, repr(option), value, option.place)
+            return attribute
         case _:
             hint = "write (:attribute :as :name :limit 10 :default 0)"
             raise refuse(form.place, f"{form!r} is no attribute with options", hint)
 
 
-def _with_option(found: PulledAttribute, option: str, value: AnyForm, place: TextPlace) -> PulledAttribute:
+def _with_option(attribute: PulledAttribute, option: str, value: AnyForm, place: TextPlace) -> PulledAttribute:
     given = python(value)
     match option:
         case ":as" if isinstance(given, str) and given:
-            return replace(found, key=given)
+            return replace(attribute, key=given)
         case ":limit" if given is None or (type(given) is int and given > 0):
-            return replace(found, limit=given)
+            return replace(attribute, limit=given)
         case ":default" if given is not None and not isinstance(given, tuple | dict):
-            return replace(found, default=given)
+            return replace(attribute, default=given)
         case ":as" | ":limit" | ":default":
             hint = "a name as a keyword or text, a number above 0 or nil, a single value"
             raise refuse(place, f"{option} {value!r} is no such option", hint)

@@ -35,7 +35,7 @@ def pulled(rows: Plan, column: int, pattern: PullPattern, attributes: Attributes
     entities = Distinct(Project(rows, (rows.column(column),), ("way 0",)))
     structs = _Pulling(attributes).structs(entities, pattern)
     width = len(rows.schema)
-    tie = call("equal", rows.column(column), moved(structs.column(0), lambda at: at + width))
+    tie = call("equal", rows.column(column), moved(structs.column(0), lambda field: field + width))
     joined = Join(rows, structs, "inner", tie)
     columns = [*joined.columns[:width]]
     columns[column] = joined.column(width + 1)
@@ -56,7 +56,8 @@ class _Pulling:
         width = len(ways.schema)
         entity = ways.column(width - 1)
         seen = [
-            call("equal", ways.column(at), entity) for at in range(width - 1 if since is None else since, width - 1)
+            call("equal", ways.column(place), entity)
+            for place in range(width - 1 if since is None else since, width - 1)
         ]
         again = reduce(lambda a, b: call("or", a, b), seen) if seen else None
         inside = ways if again is None else Filter(ways, call("not", again))
@@ -74,7 +75,7 @@ class _Pulling:
             value = Literal(None, STRING) if values is None else made.column(before + width)
             fields[one.key] = _or_default(value, one)
         named = [part for name, value in fields.items() for part in (literal(name), value)]
-        names = (*(f"way {at}" for at in range(width)), "struct")
+        names = (*(f"way {place}" for place in range(width)), "struct")
         return Project(made, (*made.columns[:width], call("named_struct", *named)), names)
 
     def _wanted(self, pattern: PullPattern, entity: Expression) -> Sequence[PulledAttribute]:
@@ -101,13 +102,13 @@ class _Pulling:
         if one.reverse:
             facts = Project(facts, (facts.column(1), facts.column(0)), ("e", "v"))
         width = len(ways.schema)
-        entity, of = ways.column(width - 1), facts.column(0)
-        if family(entity.type) != family(of.type):
-            message = f"{one.key} is of entities that are {of.type}, and is asked of {entity.type}"
+        entity, owner = ways.column(width - 1), facts.column(0)
+        if family(entity.type) != family(owner.type):
+            message = f"{one.key} is of entities that are {owner.type}, and is asked of {entity.type}"
             raise refuse(one.place, message, "pull attributes of the entity that the variable stands for")
-        same = call("equal", entity, moved(of, lambda at: at + width))
+        same = call("equal", entity, moved(owner, lambda place: place + width))
         joined = Join(ways, facts, "inner", same)
-        names = (*(f"way {at}" for at in range(width)), f"way {width}")
+        names = (*(f"way {place}" for place in range(width)), f"way {width}")
         values: Plan = Project(joined, (*joined.columns[:width], joined.column(width + 1)), names)
         inner = _repeated(pattern, one)
         if inner is not None:
@@ -120,7 +121,7 @@ class _Pulling:
         value = values.column(width)
         kept = value if alone else call("named_struct", literal("by"), value, literal("is"), values.column(width + 1))
         groups = values.columns[:width]
-        names = (*(f"way {at}" for at in range(width)), "values")
+        names = (*(f"way {place}" for place in range(width)), "values")
         rows = Aggregate(values, tuple(groups), (aggregate_call("collect_set", (kept,)),), names)
         array = call("sort_array", rows.column(width), literal(True))
         if one.limit is not None:
@@ -139,13 +140,13 @@ class _Pulling:
 
     def _attribute(self, one: PulledAttribute) -> EdnAttribute:
         try:
-            found = self._attributes.find(one.attribute)
+            known = self._attributes.find(one.attribute)
         except EdnError as error:
             raise refuse(one.place, error.message, error.hint or "") from None
-        if found is None:
+        if known is None:
             error = self._attributes.unknown(one.attribute)
             raise refuse(one.place, error.message, error.hint or "")
-        return found
+        return known
 
     def _is_many(self, attribute: EdnAttribute) -> bool:
         """May an entity have several values?"""
@@ -176,14 +177,14 @@ def _last(values: Plan, width: int) -> Plan:
 
 def _tied(made: Plan, values: Plan, width: int, before: int) -> Expression | None:
     pairs = zip(made.columns[:width], values.columns[:width], strict=True)
-    return conjunction([call("equal", a, moved(b, lambda at: at + before)) for a, b in pairs])
+    return conjunction([call("equal", a, moved(b, lambda place: place + before)) for a, b in pairs])
 
 
 def _or_default(value: Expression, one: PulledAttribute) -> Expression:
     if one.default is None:
         return value
-    of = value.type.element if isinstance(value.type, Array) else value.type
-    made = as_type(literal(one.default), of)
+    type_ = value.type.element if isinstance(value.type, Array) else value.type
+    made = as_type(literal(one.default), type_)
     if made is not None and isinstance(value.type, Array):
         made = call("array", made)
     if made is None:

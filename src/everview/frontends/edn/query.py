@@ -14,7 +14,6 @@ from everview.frontends.edn.pull_patterns import PullPattern
 from everview.frontends.rules.program import NOWHERE, Constant, RuleVariable, TextPlace, Wildcard
 
 Shape = Literal["relation", "collection", "tuple", "scalar"]
-Keyed = Literal["keys", "strs", "syms"]
 Term = RuleVariable | Constant | Wildcard
 
 
@@ -202,19 +201,19 @@ class EdnQuery:
         if self.keys is not None:
             return self.keys
         names = list[str]()
-        for found in self.find:
-            name = found.name if isinstance(found, RuleVariable) else f"{found.function}_{found.variable.name}"
+        for wanted in self.find:
+            name = wanted.name if isinstance(wanted, RuleVariable) else f"{wanted.function}_{wanted.variable.name}"
             names.append(name if name not in names else f"{name}_{len(names) + 1}")
         return tuple(names)
 
 
 def variables(clauses: Clauses) -> tuple[str, ...]:
     """The variables that clauses share with the clauses around them, in order of first use."""
-    found = dict[str, None]()
+    names = dict[str, None]()
     for clause in clauses:
         for name in _variables(clause):
-            found[name] = None
-    return tuple(found)
+            names[name] = None
+    return tuple(names)
 
 
 def _variables(clause: Clause) -> tuple[str, ...]:
@@ -231,33 +230,33 @@ def _variables(clause: Clause) -> tuple[str, ...]:
 
 def attributes_asked(clauses: Clauses, source: str) -> dict[str, TextPlace]:
     """The attributes by which patterns of a source name its facts, each with a place."""
-    found = dict[str, TextPlace]()
+    asked = dict[str, TextPlace]()
     for clause in clauses:
         match clause:
             case DataPattern((_, Constant(str(name)), *_), of) if of == source:
-                found.setdefault(name, clause.place)
+                asked.setdefault(name, clause.place)
             case Absent(inner):
-                found = attributes_asked(inner, source) | found
+                asked = attributes_asked(inner, source) | asked
             case OneOf(branches):
                 for branch in branches:
-                    found = attributes_asked(branch, source) | found
+                    asked = attributes_asked(branch, source) | asked
             case _:
                 pass
-    return found
+    return asked
 
 
 def used(arguments: tuple[AnyForm, ...]) -> tuple[str, ...]:
     """The variables in the arguments of a function."""
-    found = list[str]()
+    relations = list[str]()
     for argument in arguments:
         match argument:
             case SymbolForm(name) if name.startswith("?"):
-                found.append(name[1:])
+                relations.append(name[1:])
             case ListForm(items) | VectorForm(items):
-                found.extend(used(items))
+                relations.extend(used(items))
             case _:
                 pass
-    return tuple(found)
+    return tuple(relations)
 
 
 def bound(binding: Input | None) -> tuple[str, ...]:

@@ -64,10 +64,10 @@ def read_all(text: str) -> list[AnyForm]:
     """Read all forms of a text."""
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise EdnError(f"{text!r} is no text of EDN", hint="give a str")
-    reader, found = _Reader(text), list[AnyForm]()
+    reader, forms = _Reader(text), list[AnyForm]()
     while not reader.ended():
-        found.extend(reader.maybe())
-    return found
+        forms.extend(reader.maybe())
+    return forms
 
 
 class _Reader:
@@ -83,21 +83,21 @@ class _Reader:
     def maybe(self) -> tuple[AnyForm, ...]:
         """The next form, or none where one is left out."""
         if self._text.startswith("#_", self._at):
-            at = self._at
+            start = self._at
             self._at += 2
-            while not self.maybe_after("#_", at):
+            while not self.maybe_after("#_", start):
                 pass
             return ()
         return (self._form(),)
 
-    def maybe_after(self, what: str, at: int) -> tuple[AnyForm, ...]:
+    def maybe_after(self, what: str, start: int) -> tuple[AnyForm, ...]:
         if self.ended():
-            raise self._error(at, f"nothing follows this {what}", "write a form after it")
+            raise self._error(start, f"nothing follows this {what}", "write a form after it")
         return self.maybe()
 
     def _form(self) -> AnyForm:
-        text, at = self._text, self._at
-        opening = "#{" if text.startswith("#{", at) else text[at]
+        text, start = self._text, self._at
+        opening = "#{" if text.startswith("#{", start) else text[start]
         if opening in _CLOSING:
             return self._compound(opening)
         if opening == '"':
@@ -105,8 +105,8 @@ class _Reader:
         if opening == "\\":
             return self._character()
         if opening in ")]}":
-            raise self._error(at, f"this {opening} closes nothing", "take it away, or open what it is to close")
-        if text.startswith("##", at):
+            raise self._error(start, f"this {opening} closes nothing", "take it away, or open what it is to close")
+        if text.startswith("##", start):
             return self._symbolic()
         return self._tagged() if opening == "#" else self._atom()
 
@@ -123,8 +123,10 @@ class _Reader:
                 break
             items.extend(self.maybe())
         if self._text[self._at] != closing:
-            found = self._text[self._at]
-            raise self._error(self._at, f"{found} closes a {opening}", f"write {closing}, or close what is open inside")
+            letter = self._text[self._at]
+            raise self._error(
+                self._at, f"{letter} closes a {opening}", f"write {closing}, or close what is open inside"
+            )
         self._at += 1
         return self._made(opening, tuple(items), start)
 
@@ -139,8 +141,8 @@ class _Reader:
         keys = items[::2] if opening == "{" else items
         # By their texts: 1, 1.0 and true are equal to Python, and not here.
         texts = [repr(key) for key in keys]
-        for at, key in enumerate(keys):
-            if texts[at] in texts[:at]:
+        for key_place, key in enumerate(keys):
+            if texts[key_place] in texts[:key_place]:
                 what = "the key" if opening == "{" else "the element"
                 raise EdnError(
                     f"{shown_place(key.place)}{what} {key!r} stands here twice", hint="leave one of them out"
@@ -157,11 +159,11 @@ class _Reader:
 
     def _quoted(self) -> str:
         start = self._at
-        found = _STRING.match(self._text, start)
-        if found is None:
+        match = _STRING.match(self._text, start)
+        if match is None:
             raise self._error(start, "this text is never closed", 'a " is missing')
-        self._at = found.end()
-        return _ESCAPE.sub(lambda escape: self._escaped(escape, start), found.group(1))
+        self._at = match.end()
+        return _ESCAPE.sub(lambda escape: self._escaped(escape, start), match.group(1))
 
     def _escaped(self, escape: re.Match[str], start: int) -> str:
         code = escape.group(1)
@@ -190,10 +192,10 @@ class _Reader:
 
     def _symbolic(self) -> ScalarForm:
         start, token = self._at, self._token()
-        found = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}.get(token)
-        if found is None:
+        number = {"##Inf": float("inf"), "##-Inf": float("-inf"), "##NaN": float("nan")}.get(token)
+        if number is None:
             raise self._error(start, f"{token} is no number", "there are ##Inf, ##-Inf and ##NaN")
-        return ScalarForm(found, place=self._place(start))
+        return ScalarForm(number, place=self._place(start))
 
     def _tagged(self) -> AnyForm:
         start, tag = self._at, self._token()
@@ -211,10 +213,10 @@ class _Reader:
     # -- numbers and names
 
     def _token(self) -> str:
-        found = _TOKEN.match(self._text, self._at)
-        assert found is not None, "a token begins where no other form does"
-        self._at = found.end()
-        return found.group()
+        match = _TOKEN.match(self._text, self._at)
+        assert match is not None, "a token begins where no other form does"
+        self._at = match.end()
+        return match.group()
 
     def _atom(self) -> AnyForm:
         start, token = self._at, self._token()
@@ -238,12 +240,12 @@ class _Reader:
 
     # -- places
 
-    def _place(self, at: int) -> TextPlace:
-        line = bisect_right(self._lines, at)
-        return TextPlace(line, at - self._lines[line - 1] + 1)
+    def _place(self, letter: int) -> TextPlace:
+        line = bisect_right(self._lines, letter)
+        return TextPlace(line, letter - self._lines[line - 1] + 1)
 
-    def _error(self, at: int, message: str, hint: str) -> EdnError:
-        return EdnError(f"{shown_place(self._place(at))}{message}", hint=hint)
+    def _error(self, letter: int, message: str, hint: str) -> EdnError:
+        return EdnError(f"{shown_place(self._place(letter))}{message}", hint=hint)
 
 
 def _inst(text: str) -> dt.datetime:

@@ -36,7 +36,7 @@ class RuleBook:
                 raise refuse(rule.place, f"the clauses of rule {rule.name} have different variables", hint)
             clauses[rule.name] = (*before, rule)
         book = cls(clauses, _recursive(clauses))
-        for rule in (rule for found in clauses.values() for rule in found):
+        for rule in (rule for definitions in clauses.values() for rule in definitions):
             for call in calls(rule.body):
                 book.called(call)
         return book
@@ -46,17 +46,17 @@ class RuleBook:
 
     def called(self, call: RuleCall) -> tuple[RuleClause, ...]:
         """The clauses of the called rule; raises `EdnError` if there is none, or it has another number of variables."""
-        found = self.clauses.get(call.rule)
-        if found is None:
+        definitions = self.clauses.get(call.rule)
+        if definitions is None:
             error = unknown_name("rule", call.rule, sorted(self.clauses))
             hint = error.hint if self.clauses else "give rules: :in $ %, and args=[…]"
             raise refuse(call.place, f"there is no rule {call.rule}", hint or "")
-        wanted = len(found[0].parameters)
+        wanted = len(definitions[0].parameters)
         if wanted != len(call.terms):
-            shown = " ".join(f"?{name}" for name in found[0].parameters)
+            shown = " ".join(f"?{name}" for name in definitions[0].parameters)
             message = f"rule {call.rule} has {wanted} variables, and is called with {len(call.terms)} terms"
             raise refuse(call.place, message, f"write ({call.rule} {shown})")
-        return found
+        return definitions
 
 
 def calls(clauses: Clauses) -> Iterator[RuleCall]:

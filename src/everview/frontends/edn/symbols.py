@@ -40,11 +40,11 @@ def with_variables(form: AnyForm) -> AnyForm:
         return replace(form, entries=entries)
     if not isinstance(form, VectorForm):
         return form
-    found, names = list[AnyForm](), False
+    forms, names = list[AnyForm](), False
     for item in form.items:
         names = _is_names(item) if isinstance(item, KeywordForm) else names
-        found.append(item if names else _marked(item))
-    return replace(form, items=tuple(found))
+        forms.append(item if names else _marked(item))
+    return replace(form, items=tuple(forms))
 
 
 def _is_names(key: AnyForm) -> bool:

@@ -164,14 +164,14 @@ class _Parser:
     def _map(self, form: MapForm) -> list[Part]:
         said = form.get(":db/id")
         entity = entity_of(said) if said is not None else Temporary(f"{form.place.line}:{next(self._numbers)}'")
-        found = list[Part]()
+        parts = list[Part]()
         for key, value in form.entries:
             name = _attribute(key)
             if name != ":db/id" and not (name == ":db/doc" and form.get(IDENT) is not None):
-                found += self._values(entity, name, value)
-        if not found:
+                parts += self._values(entity, name, value)
+        if not parts:
             raise refuse(form.place, "a map of facts has no fact", 'write {:db/id 1 :name "Ada"}')
-        return found
+        return parts
 
     def _values(self, entity: Entity, name: str, value: AnyForm) -> list[Part]:
         match value:
@@ -264,7 +264,7 @@ def _declared(form: MapForm) -> Declare:
     name = _attribute(said.pop(IDENT))
     said.pop(":db/doc", None)
     said.pop(":db/id", None)
-    kind, of = _value_type(said.pop(":db/valueType", None))
+    kind, type_ = _value_type(said.pop(":db/valueType", None))
     many = _one_of(said.pop(":db/cardinality", None), "cardinality", ("one", "many"))
     unique = _one_of(said.pop(":db/unique", None), "unique", ("identity", "value"))
     if said:
@@ -272,7 +272,7 @@ def _declared(form: MapForm) -> Declare:
         raise refuse(form.place, f"{next(iter(said))} says nothing of an attribute here", hint)
     if name.startswith((":db/", ":db.")) or name[1:2] in ("*", ":"):
         raise refuse(form.place, f"{name} is no name for an attribute", "take another name space than db")
-    return Declare(name, of, kind == "ref", None if many is None else many == "many", unique, place=form.place)
+    return Declare(name, type_, kind == "ref", None if many is None else many == "many", unique, place=form.place)
 
 
 def _value_type(form: AnyForm | None) -> tuple[str, Type | None]:

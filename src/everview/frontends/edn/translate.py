@@ -72,18 +72,18 @@ class _Translating:
         check_bindings(query.where, there, self._book.clauses)
         scope = ClauseScope.whole(given.terms)
         body = _countable((*given.atoms, *self._body(query.where, scope, there)), query.place)
-        found = [f if isinstance(f, RuleVariable) else f.variable for f in query.find]
-        head = tuple(scope.term(name) for name in dict.fromkeys(v.name for v in (*found, *query.with_)))
+        names = [f if isinstance(f, RuleVariable) else f.variable for f in query.find]
+        head = tuple(scope.term(name) for name in dict.fromkeys(v.name for v in (*names, *query.with_)))
         goal = Rule(RuleAtom(GOAL, head, place=query.place), body, place=query.place)
         return Translated(RuleProgram((*self._rules(), goal)), self._patterns.reads, self._places)
 
     def _rules(self) -> list[Rule]:
         """The rules that are not written out where they are called."""
-        found = list[Rule]()
+        rules = list[Rule]()
         for name, clauses in self._book.clauses.items():
             if not self._book.is_inlined(name):
-                found += [rule for clause in clauses for rule in self._rule(clause)]
-        return found
+                rules += [rule for clause in clauses for rule in self._rule(clause)]
+        return rules
 
     def _rule(self, clause: RuleClause) -> list[Rule]:
         """A rule for each choice of branches, so that a choice which calls itself takes its types from the others."""
@@ -100,13 +100,13 @@ class _Translating:
     # -- clauses
 
     def _body(self, clauses: Clauses, scope: ClauseScope, outside: frozenset[str]) -> tuple[BodyLiteral, ...]:
-        found = list[BodyLiteral]()
-        for at, clause in enumerate(clauses):
-            made = self._clause(clause, scope, around(clauses, at, outside))
+        literals = list[BodyLiteral]()
+        for place, clause in enumerate(clauses):
+            made = self._clause(clause, scope, around(clauses, place, outside))
             if isinstance(clause, DataPattern | Applied):
                 self._note(made, clause.place)
-            found += made
-        return tuple(found)
+            literals += made
+        return tuple(literals)
 
     def _note(self, made: tuple[BodyLiteral, ...], place: TextPlace) -> None:
         """Note the places of literals and variables, for errors about them."""

@@ -17,6 +17,7 @@ from everview.frontends.fluent.names import Path
 from everview.frontends.fluent.rows import FlatRows, rows_of
 from everview.frontends.fluent.selection import Item, Partner, Selection, selection
 from everview.frontends.fluent.shape import Direction, RecordShape
+from everview.orders import with_ties
 from everview.plan.catalog import Readable
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan
@@ -77,7 +78,7 @@ def flat(query: Clauses, relations: Readable, wanted: tuple[str, ...] = ()) -> F
     plan = _filtered(plan, [bound(test, lambda name: plan.column(places[tested[name]])) for test in query.having])
     plan, where = _projected(query, chosen, hidden, marks, plan, places)
     told = _told(query, key, plan, where)
-    full = _completed([(where[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
+    full = with_ties([(where[item], way) for item, way in order], range(len(plan.schema)) if told is None else told)
     if query.after is not None:
         records = {where[item]: path for path, item in present.items() if item in marks}
         plan = Filter(plan, after(plan, full, query.after, len(chosen.shown), records))
@@ -162,20 +163,6 @@ def _projected(
 def _mark(column: Expression) -> Expression:
     """The mark of a record: true where a column has a value, else NULL."""
     return call("or", call("is_not_null", column), Literal(None, BOOLEAN))
-
-
-def _completed(order: list[tuple[int, Direction]], rest: Iterable[int]) -> Order:
-    """The order, then the columns that break ties, each column once.
-
-    >>> _completed([(2, "desc"), (2, "asc")], [0, 2])
-    ((2, 'desc'), (0, 'asc'))
-    """
-    directions: dict[int, Direction] = {}
-    for column, way in order:
-        directions.setdefault(column, way)
-    for column in rest:
-        directions.setdefault(column, "asc")
-    return tuple(directions.items())
 
 
 def _record(fields: Mapping[Path, int], present: Mapping[Path, int], before: Path = ()) -> RecordShape:

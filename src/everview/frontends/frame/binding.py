@@ -59,8 +59,8 @@ class FrameBinding:
         def known(mark: str, name: str) -> Column | None:
             if mark not in marks:
                 return None
-            of = self._bound[marks[mark]]
-            return frame.column(frame.known_as(of.fields.identities[of.place(name)], name))
+            bound = self._bound[marks[mark]]
+            return frame.column(frame.known_as(bound.fields.identities[bound.place(name)], name))
 
         return known
 

@@ -99,9 +99,9 @@ class BoundFrame:
 
     def places(self, name: str) -> list[int]:
         """The places of columns of a name, whatever its case; that with the same case alone if there is one."""
-        found = [place for place, known in enumerate(self.fields.names) if fold(known) == fold(name)]
-        exact = [place for place in found if self.fields.names[place] == name]
-        return exact if len(exact) == 1 else found
+        places = [place for place, known in enumerate(self.fields.names) if fold(known) == fold(name)]
+        exact = [place for place in places if self.fields.names[place] == name]
+        return exact if len(exact) == 1 else places
 
     def _told_apart(self, name: str, places: Iterable[int]) -> str:
         relations = [self.fields.relations[place] for place in places]

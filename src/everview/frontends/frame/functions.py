@@ -227,7 +227,7 @@ def _call_function(funcName: str, *cols: Any) -> FrameColumn:
 
 
 def _broadcast(df: Any) -> Any:
-    """The frame as it is: where it is joined is no question here."""
+    """The frame itself: a hint to broadcast it means nothing in one process."""
     return df
 
 

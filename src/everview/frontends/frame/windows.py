@@ -1,4 +1,4 @@
-"""Windows of frames: how rows are parted, in which order, and which of them a function sees; as `pyspark.sql.Window`.
+"""Windows of frames, as `pyspark.sql.Window`: parts of the rows, their order, and the rows that a function sees.
 
 >>> from everview import functions as F
 >>> F.sum("amount").over(FrameWindow.partitionBy("kind").orderBy(F.desc("day")).rowsBetween(-1, 0))

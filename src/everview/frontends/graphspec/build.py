@@ -61,8 +61,8 @@ def build(graph: Graph, relations: Mapping[str, Stream], judge: Judge) -> Stream
         return plan.Scan(name, true.schema)
 
     schemas = {name: stream.schema for name, stream in relations.items()}
-    found = _plans(graph, schemas, judged, lowering.of)
-    return {name: lowering.of(found[node]) for name, node in graph.outputs.items()}
+    built = _plans(graph, schemas, judged, lowering.of)
+    return {name: lowering.of(built[node]) for name, node in graph.outputs.items()}
 
 
 def plans(graph: Graph, schemas: Mapping[str, Schema] | None = None) -> Plans:
@@ -98,8 +98,8 @@ def plans(graph: Graph, schemas: Mapping[str, Schema] | None = None) -> Plans:
             hint="give plans of graphs without pointwise nodes",
         )
     given = {name: _of_atoms(relation.columns) for name, relation in graph.relations.items()} | dict(schemas or {})
-    found = _plans(graph, given, _never, lambda _: None)
-    return {name: found[node] for name, node in graph.outputs.items()}
+    built = _plans(graph, given, _never, lambda _: None)
+    return {name: built[node] for name, node in graph.outputs.items()}
 
 
 def _of_atoms(columns: Sequence[str]) -> Schema:
@@ -116,18 +116,18 @@ def _plans(
     visit: Callable[[Plan], object],
 ) -> Plans:
     """The plans of all nodes read outside of their cycle; ``visit`` gets each plan after the plans it reads."""
-    found: Plans = {}
+    built: Plans = {}
     known: dict[Plan, Plan] = {}
     for part in graph.order:
         if graph.is_cycle(part):
-            made = _recursion(graph, part, found, known)
+            made = _recursion(graph, part, built, known)
         else:
             node = graph.nodes[part[0]]
-            made = {node.id: _guarded(node, lambda node=node: _outside(graph, node, found, schemas, judged))}
+            made = {node.id: _guarded(node, lambda node=node: _outside(graph, node, built, schemas, judged))}
         for one, its in made.items():
-            found[one] = _once(its, known)
-            _guarded(graph.nodes[one], lambda one=one: visit(found[one]))
-    return found
+            built[one] = _once(its, known)
+            _guarded(graph.nodes[one], lambda one=one: visit(built[one]))
+    return built
 
 
 def _once(made: Plan, known: dict[Plan, Plan]) -> Plan:
@@ -139,7 +139,7 @@ def _once(made: Plan, known: dict[Plan, Plan]) -> Plan:
 def _outside(
     graph: Graph,
     node: Node,
-    found: Mapping[str, Plan],
+    built: Mapping[str, Plan],
     schemas: Mapping[str, Schema],
     judged: Callable[[PointwiseSpec, Plan], Plan],
 ) -> Plan:
@@ -147,8 +147,8 @@ def _outside(
     if isinstance(node, ScanSpec | EnumerableSpec):
         return _named(plan.Scan(node.rel, schemas[node.rel]), graph.variables[node.id])
     if isinstance(node, PointwiseSpec):
-        return judged(node, found[node.inputs[0]])
-    return _plan(node, [found[source] for source in node.sources])
+        return judged(node, built[node.inputs[0]])
+    return _plan(node, [built[source] for source in node.sources])
 
 
 def _guarded(node: Node, act: Callable[[], T]) -> T:
@@ -186,7 +186,7 @@ def _joined(node: JoinSpec, inputs: Sequence[Plan]) -> Plan:
         for name, field in zip(atom.vars, input_.schema.fields, strict=True):
             common[name] = wider(common.get(name, field), field, f"columns of variable {name}")
     alike = tuple(_cast(i, [common[v] for v in atom.vars]) for i, atom in zip(inputs, node.atoms, strict=True))
-    number = {name: at for at, name in enumerate(node.vo)}
+    number = {name: place for place, name in enumerate(node.vo)}
     terms = tuple(tuple(number[name] for name in atom.vars) for atom in node.atoms)
     order = tuple(number.values())
     return plan.Multiway(alike, terms, order, tuple(node.vo), order, null_safe=True)
@@ -213,10 +213,10 @@ def _without(left: Plan, right: Plan, key: Sequence[str]) -> Plan:
     return plan.Join(left, right, "anti", conjunction(tests))
 
 
-def _after(right: Plan, at: int, width: int) -> Column:
+def _after(right: Plan, column: int, width: int) -> Column:
     """A column of the right side, as a column of both sides of a join."""
-    field = right.schema.fields[at]
-    return Column(width + at, field.name, field.type, field.nullable)
+    field = right.schema.fields[column]
+    return Column(width + column, field.name, field.type, field.nullable)
 
 
 def _projected(input_: Plan, names: Sequence[str]) -> Plan:

@@ -197,13 +197,13 @@ def _outputs(spec: GraphSpec, nodes: Mapping[str, Node]) -> dict[str, str]:
 
 
 def _needed(nodes: Mapping[str, Node], outputs: Iterable[str]) -> set[str]:
-    found, waiting = set[str](), list(outputs)
+    needed, waiting = set[str](), list(outputs)
     while waiting:
         one = waiting.pop()
-        if one not in found:
-            found.add(one)
+        if one not in needed:
+            needed.add(one)
             waiting += nodes[one].sources
-    return found
+    return needed
 
 
 # -- order and cycles
@@ -224,15 +224,15 @@ def _cycle(one: str, part: Sequence[str], nodes: Mapping[str, Node]) -> list[str
     came: dict[str, str] = {}
     waiting = deque([one])
     while waiting:
-        here = waiting.popleft()
-        for other in nodes[here].sources:
+        node = waiting.popleft()
+        for other in nodes[node].sources:
             if other == one:
-                path = [one, here]
+                path = [one, node]
                 while path[-1] != one:
                     path.append(came[path[-1]])
                 return path
             if other in part and other not in came:
-                came[other] = here
+                came[other] = node
                 waiting.append(other)
     return []
 
@@ -249,14 +249,14 @@ def _find_variables(
     """Find the variables of each node of a part; in a cycle, those of a node may depend on others."""
     left = list(part)
     while left:
-        found = {one: names for one in left if (names := _given(nodes[one], relations, variables)) is not None}
-        if not found:
+        known = {one: names for one in left if (names := _given(nodes[one], relations, variables)) is not None}
+        if not known:
             raise GraphError(
                 f"nothing says which variables nodes {', '.join(map(repr, left))} have: they only read each other",
                 hint="a cycle needs an input from outside",
             )
-        variables |= found
-        left = [one for one in left if one not in found]
+        variables |= known
+        left = [one for one in left if one not in known]
 
 
 def _given(node: Node, relations: Mapping[str, RelationShape], variables: Mapping[str, Variables]) -> Variables | None:

@@ -197,9 +197,9 @@ def parse(spec: str | bytes | Mapping[str, Any]) -> GraphSpec:
         if key not in _PARTS:
             raise GraphError(f"a graph has no {key!r}", hint=f"its parts are {', '.join(_PARTS)}")
     return GraphSpec.model_construct(
-        relations=[_part(DeclaredSpec, "relation", "name", at, one) for at, one in _list(data, "relations")],
-        nodes=[_node(at, one) for at, one in _list(data, "nodes")],
-        outputs=[_part(OutputSpec, "output", "name", at, one) for at, one in _list(data, "outputs")],
+        relations=[_part(DeclaredSpec, "relation", "name", place, one) for place, one in _list(data, "relations")],
+        nodes=[_node(place, one) for place, one in _list(data, "nodes")],
+        outputs=[_part(OutputSpec, "output", "name", place, one) for place, one in _list(data, "outputs")],
     )
 
 
@@ -218,40 +218,40 @@ def _object(spec: Any) -> dict[str, Any]:
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in parts:
             raise ValueError(f"an object has {key!r} twice")
-        found[key] = value
-    return found
+        parts[key] = value
+    return parts
 
 
 def _list(data: Mapping[str, Any], part: str) -> list[tuple[int, Any]]:
-    found = data.get(part, [])
-    if not isinstance(found, list):
-        raise GraphError(f"{part} is a JSON {type(found).__name__}, not a list", hint=DEEP)
-    return list(enumerate(found))  # pyright: ignore[reportUnknownVariableType]
+    parts = data.get(part, [])
+    if not isinstance(parts, list):
+        raise GraphError(f"{part} is a JSON {type(parts).__name__}, not a list", hint=DEEP)
+    return list(enumerate(parts))  # pyright: ignore[reportUnknownVariableType]
 
 
-def _node(at: int, data: Any) -> Node:
-    what = _called("node", "id", at, data)
+def _node(place: int, data: Any) -> Node:
+    what = _called("node", "id", place, data)
     if not isinstance(data, dict):
         raise GraphError(f"{what} is no object", hint='write {"id": …, "op": …}')
     op = _one_of(what, "op", data, (*_OPERATORS, "Compute"))
     if op != "Compute":
-        return _part(_OPERATORS[op], "node", "id", at, data)
-    return _part(_MODES[_one_of(what, "mode", data, tuple(_MODES))], "node", "id", at, data)
+        return _part(_OPERATORS[op], "node", "id", place, data)
+    return _part(_MODES[_one_of(what, "mode", data, tuple(_MODES))], "node", "id", place, data)
 
 
 def _one_of(what: str, key: str, data: Mapping[str, Any], known: tuple[str, ...]) -> str:
-    found = data.get(key)
-    if not isinstance(found, str) or found not in known:
-        says = "is missing" if key not in data else f"is {_shown(found)}"
+    given = data.get(key)
+    if not isinstance(given, str) or given not in known:
+        says = "is missing" if key not in data else f"is {_shown(given)}"
         raise GraphError(f"{what}: {key} {says}", hint=f"one of {', '.join(known)}")
-    return found
+    return given
 
 
-def _part(model: type[Model], what: str, key: str, at: int, data: Any) -> Model:
+def _part(model: type[Model], what: str, key: str, place: int, data: Any) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -259,7 +259,7 @@ def _part(model: type[Model], what: str, key: str, at: int, data: Any) -> Model:
         steps = (_kind(ColumnSpec) if step == ColumnSpec.__name__ else str(step) for step in first["loc"])
         where = ".".join(step for step in steps if not step.startswith("constrained-"))
         fields = ", ".join(f.alias or name for name, f in model.model_fields.items())
-        name = _called(what, key, at, data)
+        name = _called(what, key, place, data)
         raise GraphError(
             f"{name}: {where + ': ' if where else ''}{first['msg']}",
             hint=f"a {_kind(model)} has {fields}",
@@ -271,9 +271,9 @@ def _kind(model: type[BaseModel]) -> str:
     return model.__name__.removesuffix("Spec")
 
 
-def _called(what: str, key: str, at: int, data: Any) -> str:
+def _called(what: str, key: str, place: int, data: Any) -> str:
     name = data.get(key) if isinstance(data, dict) else None
-    return f'{what} "{_shown(name)}"' if isinstance(name, str) and name else f"{what}s[{at}]"
+    return f'{what} "{_shown(name)}"' if isinstance(name, str) and name else f"{what}s[{place}]"
 
 
 _SHOWN = 60

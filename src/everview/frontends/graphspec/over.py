@@ -40,13 +40,13 @@ def graph(
     >>> print(graph(circuit, spec)["paths"].schema)
     a STRING NOT NULL, b STRING NOT NULL, c STRING NOT NULL
     """
-    schemas = {name: circuit.layout(at).schema for name, at in circuit.sources.items()}
+    schemas = {name: circuit.layout(node).schema for name, node in circuit.sources.items()}
     known = {name: RelationShape(name, schema.names, ("any",) * len(schema)) for name, schema in schemas.items()}
     checked = check(parse(spec), known)
     judged = _judged(checked, dict(providers or {}))
     rehearsal = Circuit()  # so that what is refused leaves nothing behind
     _built(checked, {name: rehearsal.source(name, schema) for name, schema in schemas.items()}, judged)
-    return _built(checked, {name: circuit.stream(at) for name, at in circuit.sources.items()}, judged)
+    return _built(checked, {name: circuit.stream(node) for name, node in circuit.sources.items()}, judged)
 
 
 def _built(checked: Graph, streams: Mapping[str, Stream], judged: Mapping[str, Any]) -> dict[str, Stream]:

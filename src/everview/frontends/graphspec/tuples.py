@@ -43,9 +43,9 @@ class Tuples(Set[Row]):
     @classmethod
     def of_rows(cls, rows: Iterable[Row], order: Order = natural) -> Tuples:
         """A set of rows of the engine, unchecked; they may hold values of any column type."""
-        found = cls((), order)
-        found._by.update((key_of(row), row) for row in rows)
-        return found
+        tuples = cls((), order)
+        tuples._by.update((key_of(row), row) for row in rows)
+        return tuples
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple):
@@ -90,9 +90,9 @@ class Tuples(Set[Row]):
 
     def without(self, other: Tuples) -> Tuples:
         """The tuples that the other set does not have."""
-        found = Tuples((), self._order)
-        found._by.update((key, row) for key, row in self._by.items() if key not in other._by)
-        return found
+        left = Tuples((), self._order)
+        left._by.update((key, row) for key, row in self._by.items() if key not in other._by)
+        return left
 
     def common(self, other: Tuples) -> Tuples:
         """The tuples that the other set has, too."""
@@ -103,7 +103,7 @@ class Tuples(Set[Row]):
 
 
 class Watched(Tuples):
-    """A set of tuples that its owner changes; to all others it is a view."""
+    """A set of tuples that only its owner changes; others see the changes."""
 
     __slots__ = ()
 
@@ -169,15 +169,15 @@ def _unusual(value: Any) -> Any:
     if isinstance(value, list | tuple | Mapping | Set):
         raise WrongType(f"{_shown(value)} is no atom, but a {type(value).__name__}", hint=ATOMS)
     try:
-        found = unpack(pack(value))
+        restored = unpack(pack(value))
     except EverviewError as error:
         raise WrongType(error.message, hint=ATOMS) from None
     except Exception as error:
         what = f"a {type(value).__name__} that raised {type(error).__name__}: {error}"
         raise WrongType(f"{what} is no atom", hint=ATOMS) from error
-    if found is None or isinstance(found, tuple | dict):
+    if restored is None or isinstance(restored, tuple | dict):
         raise WrongType(f"{_shown(value)} is no atom, but a {type(value).__name__}", hint=ATOMS)
-    return found
+    return restored
 
 
 def key_of(row: Row) -> Hashable:

@@ -51,29 +51,29 @@ def _check_attributes(program: RuleProgram) -> None:
 
 def _parameters(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     """Errors for aggregates: a wrong number of parameters, or one bound elsewhere or not once in the atom."""
-    for found in scope.aggregates:
-        wanted, given = _wanted(found, rule), len(found.parameters)
+    for aggregation in scope.aggregates:
+        wanted, given = _wanted(aggregation, rule), len(aggregation.parameters)
         if wanted is not None and given != wanted:
             takes = f"{wanted} parameter{'' if wanted == 1 else 's'}"
-            problem = f"{found.function} takes {takes}, and {found} has {given}"
-            yield fault(BadAggregate, problem, rule, _written(found.function, wanted))
-        for name in found.parameters:
-            times = [str(term) for term in found.atom.terms].count(name)
+            problem = f"{aggregation.function} takes {takes}, and {aggregation} has {given}"
+            yield fault(BadAggregate, problem, rule, _written(aggregation.function, wanted))
+        for name in aggregation.parameters:
+            times = [str(term) for term in aggregation.atom.terms].count(name)
             if times != 1:
-                problem = f"parameter {name} of {found} stands {times} times in its atom"
+                problem = f"parameter {name} of {aggregation} stands {times} times in its atom"
                 yield fault(BadAggregate, problem, rule, "it must stand there exactly once")
             if name in scope.bound:
-                problem = f"parameter {name} of {found} is bound outside of the aggregate, too"
+                problem = f"parameter {name} of {aggregation} is bound outside of the aggregate, too"
                 yield fault(BadAggregate, problem, rule, "give it another name: it would be one value in every group")
 
 
-def _wanted(found: Aggregation, rule: Rule) -> int | None:
-    if found.function in PARAMETERS:
-        return PARAMETERS[found.function]
-    if is_registered(found.function) and registered(found.function).aggregate:
+def _wanted(aggregation: Aggregation, rule: Rule) -> int | None:
+    if aggregation.function in PARAMETERS:
+        return PARAMETERS[aggregation.function]
+    if is_registered(aggregation.function) and registered(aggregation.function).aggregate:
         return None
     hint = f"there are {', '.join(PARAMETERS)}, and those of @ev.aggregate"
-    raise fault(BadAggregate, f"there is no aggregate {found.function}", rule, hint)
+    raise fault(BadAggregate, f"there is no aggregate {aggregation.function}", rule, hint)
 
 
 def _written(function: str, wanted: int) -> str:
@@ -82,9 +82,9 @@ def _written(function: str, wanted: int) -> str:
 
 def _grouping(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
     """Errors for aggregates that share a variable with the rule which only an aggregate would bind."""
-    for found in scope.waiting():
-        missing = min(scope.shared(found) - scope.selected)
-        problem = f"variable {missing} of {found} is not grounded before the aggregate"
+    for aggregation in scope.waiting():
+        missing = min(scope.shared(aggregation) - scope.selected)
+        problem = f"variable {missing} of {aggregation} is not grounded before the aggregate"
         yield fault(
             UnboundVariable, problem, rule, f"bind {missing} by a selection, or give it another name in the atom"
         )
@@ -121,9 +121,9 @@ def _restricted(rule: Rule, scope: RuleScope) -> Iterator[DatalogError]:
 
 def _why(name: str, scope: RuleScope) -> str | None:
     """A hint if a variable is bound inside of an aggregate alone."""
-    for found in scope.aggregates:
-        if name in scope.local(found):
-            return f"{name} is bound only inside the aggregate {found}; select it in the body, too"
+    for aggregation in scope.aggregates:
+        if name in scope.local(aggregation):
+            return f"{name} is bound only inside the aggregate {aggregation}; select it in the body, too"
     return None
 
 

@@ -78,27 +78,27 @@ class RuleScope:
     @property
     def results(self) -> Names:
         """The variables that aggregates bind."""
-        return frozenset(found.result for found in self.aggregates)
+        return frozenset(aggregate.result for aggregate in self.aggregates)
 
     @property
     def bound(self) -> Names:
         """The variables that the rule binds."""
         return self.selected | self.results
 
-    def shared(self, found: Aggregation) -> Names:
+    def shared(self, aggregate: Aggregation) -> Names:
         """The variables of an aggregate's atom that tell its groups apart."""
-        return names_in(found.atom.terms) & self.bound
+        return names_in(aggregate.atom.terms) & self.bound
 
-    def local(self, found: Aggregation) -> Names:
+    def local(self, aggregate: Aggregation) -> Names:
         """The variables of an aggregate's atom that are seen nowhere else."""
-        return names_in(found.atom.terms) - self.bound
+        return names_in(aggregate.atom.terms) - self.bound
 
     def waiting(self) -> list[Aggregation]:
         """The aggregates impossible to compute: each needs a variable bound only by one of these aggregates."""
         bound, waiting = self.selected, list(self.aggregates)
-        while ready := [found for found in waiting if self.shared(found) <= bound]:
-            bound |= {found.result for found in ready}
-            waiting = [found for found in waiting if found not in ready]
+        while ready := [aggregate for aggregate in waiting if self.shared(aggregate) <= bound]:
+            bound |= {aggregate.result for aggregate in ready}
+            waiting = [aggregate for aggregate in waiting if aggregate not in ready]
         return waiting
 
 

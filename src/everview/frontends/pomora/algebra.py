@@ -238,13 +238,13 @@ def about(target: str, block: tuple[Statement, ...]) -> tuple[Statement, ...]:
 
 
 def _only(targets: frozenset[str], block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    found: list[Statement] = []
+    kept: list[Statement] = []
     for statement in block:
         match statement:
             case Assignment() if statement.target in targets:
-                found.append(statement)
+                kept.append(statement)
             case ChangeLoop(inner) if any(a.target in targets for a in assignments(inner)):
-                found.append(ChangeLoop(_only(targets, inner), statement.place))
+                kept.append(ChangeLoop(_only(targets, inner), statement.place))
             case _:
                 pass
-    return tuple(found)
+    return tuple(kept)

@@ -119,17 +119,17 @@ class Point:
         }
         while True:
             inside = Point(self.relations, self.held, fed)
-            found = {name: inside._fed(name, block) for name in targets}
-            schemas = {name: None if plan is None else plan.schema for name, plan in found.items()}
+            bound = {name: inside._fed(name, block) for name in targets}
+            schemas = {name: None if plan is None else plan.schema for name, plan in bound.items()}
             if schemas == fed:
                 break
             fed = schemas
-        for name, plan in found.items():
+        for name, plan in bound.items():
             if plan is None:
                 place = next(a.place for a in block if a.target == name)
                 hint = "assign something to it before the loop, or in it without reading it"
                 raise fault(DatalogError, f"{name} is made of itself alone, and so of nothing", None, hint, place)
-        return {name: bag(plan) for name, plan in found.items() if plan is not None}
+        return {name: bag(plan) for name, plan in bound.items() if plan is not None}
 
     def _fed(self, target: str, block: tuple[Assignment, ...]) -> Plan | None:
         """The plan of a relation of a loop by those assignments whose columns are known; None if there are none."""
@@ -166,15 +166,15 @@ class Point:
 
     def _all_known(self, parts: tuple[Expression, ...]) -> list[Plan]:
         """The plans of those parts of a union whose columns are known by now."""
-        found: list[Plan] = []
+        plans: list[Plan] = []
         for part in parts:
             try:
-                found.append(self.plan(part))
+                plans.append(self.plan(part))
             except _Unknown:
                 continue
-        if not found:
+        if not plans:
             raise _Unknown
-        return found
+        return plans
 
     def _named(self, named: NamedRelation) -> Plan:
         name = named.name

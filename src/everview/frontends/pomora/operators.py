@@ -49,13 +49,13 @@ def written(expression: WrittenRelation) -> Plan:
 
 def _constants(values: Sequence[object], name: str, place: TextPlace) -> list[Literal]:
     """The constants of one column, cast to one type; integers are BIGINT."""
-    found = [literal(value, BIGINT if type(value) is int and _is_long(value) else None) for value in values]
-    of: Type | None = found[0].type
-    for one in found:
-        of = None if of is None else met(of, one.type)
-    if of is None:
+    literals = [literal(value, BIGINT if type(value) is int and _is_long(value) else None) for value in values]
+    type_: Type | None = literals[0].type
+    for one in literals:
+        type_ = None if type_ is None else met(type_, one.type)
+    if type_ is None:
         raise fault(TypeConflict, f"attribute {name} has values of different types", None, "write one type", place)
-    made = [as_type(one, of) for one in found]
+    made = [as_type(one, type_) for one in literals]
     return [one for one in made if isinstance(one, Literal)]
 
 
@@ -119,7 +119,7 @@ def _met(types: Iterable[Type], name: str, place: TextPlace) -> Type:
 def _as(plan: Plan, names: Sequence[str], types: Sequence[Type]) -> Plan:
     """The plan with its attributes in the given order and types."""
     columns = AttributeColumns.of(plan)
-    wanted = tuple(coerced(columns[name], of) for name, of in zip(names, types, strict=True))
+    wanted = tuple(coerced(columns[name], type_) for name, type_ in zip(names, types, strict=True))
     return plan if wanted == plan.columns else Project(plan, wanted, tuple(names))
 
 
@@ -159,30 +159,30 @@ def _theta(expression: Combined, left: Plan, right: Plan) -> Plan:
 
 def _of_both(join: Join) -> dict[str, Column]:
     fields = enumerate(join.both.fields)
-    return {field.name: Column(at, field.name, field.type, field.nullable) for at, field in fields}
+    return {field.name: Column(place, field.name, field.type, field.nullable) for place, field in fields}
 
 
 def _natural(left: Plan, right: Plan, place: TextPlace) -> Plan:
     """Pairs that agree on their common attributes, which the result has once."""
     joined = Join(left, right, "inner", _common(left, right, place))
     width = len(left.schema)
-    kept = [*range(width), *(width + at for at, name in enumerate(right.schema.names) if name not in left.schema)]
+    kept = [*range(width), *(width + field for field, name in enumerate(right.schema.names) if name not in left.schema)]
     names = (*left.schema.names, *right.schema.names)
-    return Project(joined, tuple(joined.column(at) for at in kept), tuple(names[at] for at in kept))
+    return Project(joined, tuple(joined.column(field) for field in kept), tuple(names[field] for field in kept))
 
 
 def _common(left: Plan, right: Plan, place: TextPlace) -> Expression | None:
     """The condition that all common attributes are equal; None if there are none."""
-    width, found = len(left.schema), list[Expression]()
-    for at, field in enumerate(right.schema.fields):
+    width, equalities = len(left.schema), list[Expression]()
+    for field_place, field in enumerate(right.schema.fields):
         if field.name in left.schema:
             own = left.column(left.schema.index(field.name))
-            pair = alike(own, Column(width + at, field.name, field.type, field.nullable))
+            pair = alike(own, Column(width + field_place, field.name, field.type, field.nullable))
             if pair is None:
                 problem = f"attribute {field.name} is of {own.type} on one side and of {field.type} on the other"
                 raise fault(TypeConflict, problem, None, "rename one of them", place)
-            found.append(call("equal", *pair))
-    return conjunction(found)
+            equalities.append(call("equal", *pair))
+    return conjunction(equalities)
 
 
 def grouping(expression: Grouping, given: Plan) -> Plan:
@@ -192,24 +192,24 @@ def grouping(expression: Grouping, given: Plan) -> Plan:
     arguments = tuple(columns[name] for name in expression.arguments)
     made = _aggregate(expression, arguments, given.schema)
     groups = tuple(columns[name] for name in expression.by)
-    found = Aggregate(given, groups, (made,), (*expression.by, expression.name))
-    return found if groups else _if_any(found, given)
+    aggregate = Aggregate(given, groups, (made,), (*expression.by, expression.name))
+    return aggregate if groups else _if_any(aggregate, given)
 
 
-def _if_any(found: Aggregate, given: Plan) -> Plan:
+def _if_any(aggregate: Aggregate, given: Plan) -> Plan:
     """The aggregate of all rows, without a row if there are none."""
-    (name,) = found.names
+    (name,) = aggregate.names
     count = AggregateCall("count", (), False, None, (), BIGINT, False)
-    both = Aggregate(given, (), (*found.calls, count), (name, "rows in all"))
+    both = Aggregate(given, (), (*aggregate.calls, count), (name, "rows in all"))
     return Project(Filter(both, call("greater", both.column(1), literal(0))), (both.column(0),), (name,))
 
 
 def _aggregate(expression: Grouping, arguments: tuple[Column, ...], schema: Schema) -> AggregateCall:
-    name, of = expression.function, aggregate_type(expression.function)
+    name, type_ = expression.function, aggregate_type(expression.function)
     if name not in KNOWN:
-        if of is None:
+        if type_ is None:
             raise unknown_name("aggregate", name, KNOWN)
-        return AggregateCall(USER + name.lower(), arguments, False, None, (), of, True)
+        return AggregateCall(USER + name.lower(), arguments, False, None, (), type_, True)
     if len(arguments) != KNOWN[name]:
         problem = f"{name} takes {KNOWN[name]} attributes, and was given {len(arguments)}"
         raise fault(BadAggregate, problem, None, "write count, or sum(attribute)", expression.place)

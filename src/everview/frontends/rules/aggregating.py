@@ -51,14 +51,14 @@ class AggregateCalls:
 
 def made(function: str, arguments: Sequence[Expression], rule: Rule) -> AggregateCalls:
     """An aggregate of bound arguments."""
-    of = aggregate_type(function)
-    if function not in FUNCTIONS and of is None:
+    type_ = aggregate_type(function)
+    if function not in FUNCTIONS and type_ is None:
         hint = f"there are {', '.join(FUNCTIONS)}, and those registered with @ev.aggregate"
         raise fault(DatalogError, f"there is no aggregate {function}", rule, hint)
     if function == "count":
         return AggregateCalls((aggregate_call("count", ()),), _first)
-    if of is not None and function not in FUNCTIONS:
-        made_of = AggregateCall(f"{USER}{function.lower()}", tuple(arguments), False, None, (), of, True)
+    if type_ is not None and function not in FUNCTIONS:
+        made_of = AggregateCall(f"{USER}{function.lower()}", tuple(arguments), False, None, (), type_, True)
         return AggregateCalls((made_of,), _first)
     if len(arguments) != 1:
         raise fault(DatalogError, f"{function} takes one argument", rule, f"write {function} x : {{ … }}")
@@ -78,16 +78,16 @@ def _first(results: Sequence[Expression]) -> Expression:
     return results[0]
 
 
-def _whole(of: Type, results: Sequence[Expression]) -> Expression:
+def _whole(type_: Type, results: Sequence[Expression]) -> Expression:
     """The average of integers, truncated."""
-    return cast(call("integral_divide", *results), of)
+    return cast(call("integral_divide", *results), type_)
 
 
 # -- in bodies
 
 
 def aggregated(
-    part: BodyLiteral, found: Bindings, elsewhere: set[str], context: BodyContext
+    part: BodyLiteral, bindings: Bindings, elsewhere: set[str], context: BodyContext
 ) -> tuple[Bindings, BodyLiteral] | None:
     """The bindings with an aggregate's value, and the literal with a variable in its place; None if it has to wait."""
     term = next(aggregates(part))
@@ -95,15 +95,17 @@ def aggregated(
         hint = f"write {term.function} … : {{ … }}, or use it in the head"
         raise fault(DatalogError, f"{term.function} of which rows?", context.rule, hint)
     shared = sorted(elsewhere & set(all_variables(term)))
-    if any(name not in found.values for name in shared):
+    if any(name not in bindings.values for name in shared):
         return None
     fresh = context.fresh()
-    made_of = _joined(term, fresh, shared, found, context)
+    made_of = _joined(term, fresh, shared, bindings, context)
     return made_of, _replaced(part, term, RuleVariable(fresh))
 
 
-def _joined(term: AggregateTerm, fresh: str, shared: Sequence[str], found: Bindings, context: BodyContext) -> Bindings:
-    inner, is_seeded = _inner(term, shared, found, context)
+def _joined(
+    term: AggregateTerm, fresh: str, shared: Sequence[str], bindings: Bindings, context: BodyContext
+) -> Bindings:
+    inner, is_seeded = _inner(term, shared, bindings, context)
     arguments = tuple(expression(a, inner.values, context.rule) for a in term.arguments)
     calls = made(term.function, arguments, context.rule)
     keeps = term.function in OF_NOTHING
@@ -114,32 +116,34 @@ def _joined(term: AggregateTerm, fresh: str, shared: Sequence[str], found: Bindi
     result = plan.column(len(groups))
     if not keeps and result.nullable:  # NULL is no result
         plan = Filter(plan, call("is_not_null", result))
-    width = len(found.rows.schema) if found.plan is not None or shared else 0
-    columns = [moved(c, lambda at: at + width) for c in plan.columns]
+    width = len(bindings.rows.schema) if bindings.plan is not None or shared else 0
+    columns = [moved(c, lambda place: place + width) for c in plan.columns]
     ties = [
-        tied(n, found.values[n], c, context.rule, seeded=is_seeded)
+        tied(n, bindings.values[n], c, context.rule, seeded=is_seeded)
         for n, c in zip(shared, columns[: len(shared)], strict=True)
     ]
     if width:
-        plan = Join(found.rows, plan, "left" if keeps and shared else "inner", conjunction(ties))
+        plan = Join(bindings.rows, plan, "left" if keeps and shared else "inner", conjunction(ties))
         columns = list(plan.columns[width:])
     value = calls.finish(columns[len(groups) :])
     if keeps:
         value = call("coalesce", value, Literal(0, value.type)) if is_integer(value.type) else _or_zero(value)
-    return Bindings(plan, {**found.values, fresh: value})
+    return Bindings(plan, {**bindings.values, fresh: value})
 
 
 def _or_zero(value: Expression) -> Expression:
     return call("coalesce", value, cast(Literal(0, aggregate_call("count", ()).type), value.type))
 
 
-def _inner(term: AggregateTerm, shared: Sequence[str], found: Bindings, context: BodyContext) -> tuple[Bindings, bool]:
+def _inner(
+    term: AggregateTerm, shared: Sequence[str], bindings: Bindings, context: BodyContext
+) -> tuple[Bindings, bool]:
     """The bindings of an aggregate's body, and whether they had to start from the rule's values of ``shared``."""
-    inside = context.inside(found)
+    inside = context.inside(bindings)
     alone = [attempted(body, inside) for body in bodies(term.body or ())]
     if all(not left and all(name in inner.values for name in shared) for inner, left in alone):
         return _as_one([inner for inner, _ in alone]), False
-    start = seeded(found, shared, term, inside)
+    start = seeded(bindings, shared, term, inside)
     return _as_one([solved(body, inside, start) for body in bodies(term.body or ())]), True
 
 

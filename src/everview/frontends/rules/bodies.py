@@ -151,7 +151,7 @@ class _Solving:
         width = 0 if self.bindings.plan is None else len(self.bindings.plan.schema)
 
         def beside(e: Expression) -> Expression:
-            return moved(e, lambda at: at + width)
+            return moved(e, lambda place: place + width)
 
         new = {name: beside(e) for name, e in values.items() if name not in self.bindings.values}
         ties = [self._tie(name, beside(e)) for name, e in values.items() if name in self.bindings.values]
@@ -255,7 +255,7 @@ class _Solving:
         rows = in_range(source, self.context.rule)
         width = 0 if self.bindings.plan is None else len(self.bindings.plan.schema)
         plan = rows if self.bindings.plan is None else Join(self.bindings.plan, rows, "inner")
-        return Bindings(plan, {**self.bindings.values, target.name: moved(rows.column(0), lambda at: at + width)})
+        return Bindings(plan, {**self.bindings.values, target.name: moved(rows.column(0), lambda place: place + width)})
 
     # -- what needs the rows to be there
 
@@ -272,18 +272,18 @@ class _Solving:
         from everview.frontends.rules.aggregating import aggregated
         from everview.frontends.rules.negating import negated
 
-        at = self.waiting.index(part)
+        place = self.waiting.index(part)
         if isinstance(part, Negation):
             made = negated(part, self.bindings, self._awaited(), self.context)
             if made is not None:
                 self.bindings = made
-                del self.waiting[at]
+                del self.waiting[place]
             return made is not None
         if not has_aggregate(part):
             return False
         taken = aggregated(part, self.bindings, self._elsewhere(part), self.context)
         if taken is not None:
-            self.bindings, self.waiting[at] = taken
+            self.bindings, self.waiting[place] = taken
         return taken is not None
 
     def _awaited(self) -> set[str]:

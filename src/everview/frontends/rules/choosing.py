@@ -106,20 +106,20 @@ def chosen(rows: Plan, keys: Sequence[int]) -> Plan:
     """One row for each value of the key columns: that of the fewest steps, then the least by its other columns."""
     width = len(rows.schema)
     stepped = rows.schema.names[-1] == STEPS
-    others = [at for at in range(width - stepped) if at not in keys]
+    others = [column for column in range(width - stepped) if column not in keys]
     order = [width - 1, *others] if stepped else others
-    groups = tuple(rows.column(at) for at in keys) or (TRUE,)
+    groups = tuple(rows.column(column) for column in keys) or (TRUE,)
     if not order:
-        return Aggregate(rows, groups, (), tuple(rows.schema.names[at] for at in keys))
-    named = [part for at in order for part in (literal(f"_{at}"), rows.column(at))]
+        return Aggregate(rows, groups, (), tuple(rows.schema.names[column] for column in keys))
+    named = [part for column in order for part in (literal(f"_{column}"), rows.column(column))]
     alone = len(order) == 1
     least = aggregate_call("min", (rows.column(order[0]) if alone else call("named_struct", *named),))
-    names = (*(f"key {at}" for at in range(len(groups))), "least")
+    names = (*(f"key {column}" for column in range(len(groups))), "least")
     plan = Aggregate(rows, groups, (least,), names)
     result = plan.column(len(groups))
-    columns: dict[int, Expression] = {at: plan.column(place) for place, at in enumerate(keys)}
-    columns |= {at: result if alone else call("get_field", result, literal(f"_{at}")) for at in order}
-    return Project(plan, tuple(columns[at] for at in range(width)), rows.schema.names)
+    columns: dict[int, Expression] = {column: plan.column(place) for place, column in enumerate(keys)}
+    columns |= {column: result if alone else call("get_field", result, literal(f"_{column}")) for column in order}
+    return Project(plan, tuple(columns[column] for column in range(width)), rows.schema.names)
 
 
 def matching(rows: Plan, kept: Plan, domains: Sequence[Sequence[int]]) -> Plan:
@@ -139,7 +139,7 @@ def matched(name: str, rows: Plan, domains: Sequence[Sequence[int]]) -> Plan:
 def _joined(left: Plan, right: Plan, kind: Literal["semi", "anti"], columns: Iterable[int]) -> Plan:
     """The rows of the left for which the right has, or has not, a row with the same values of some columns."""
     width = len(left.schema)
-    pairs = [(left.column(at), moved(right.column(at), lambda at: at + width)) for at in columns]
+    pairs = [(left.column(column), moved(right.column(column), lambda column: column + width)) for column in columns]
     return Join(left, right, kind, conjunction(call("equal", *pair) for pair in pairs))
 
 

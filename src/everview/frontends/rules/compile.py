@@ -105,11 +105,11 @@ def compile_program(program: RuleProgram, known: Readable, identify: Identify | 
     check_directed(program, frozenset(known.names()))
     compiling = _Compiling(program, known, identify, inline=False)
     compiling.check_constants()
-    found = tuple(compiling.group(names) for names in groups(program.rules))
+    compiled = tuple(compiling.group(names) for names in groups(program.rules))
     heads = set(program.heads)
     given = {d.name: d.schema for d in program.declarations if d.input or d.name not in heads}
     outputs = tuple(d.name for d in program.declarations if d.output)
-    return CompiledProgram(found, given, outputs)
+    return CompiledProgram(compiled, given, outputs)
 
 
 def whole(program: RuleProgram, goal: str, known: Readable, identify: Identify | None = content_id) -> Plan:
@@ -225,10 +225,10 @@ class _Compiling:
 
     def _set_rules(self, rules: Iterable[Rule]) -> None:
         """Set the rules of heads, as they are computed and not as they are written."""
-        found: dict[str, list[Rule]] = {}
+        by_head: dict[str, list[Rule]] = {}
         for rule in rules:
-            found.setdefault(rule.head.relation, []).append(rule)
-        for name, own in found.items():
+            by_head.setdefault(rule.head.relation, []).append(rule)
+        for name, own in by_head.items():
             self.rules[name], self.functions[name] = own, functions_of(own)
 
     def _choices(self, name: str) -> tuple[tuple[int, ...], ...]:
@@ -250,11 +250,11 @@ class _Compiling:
         for _ in range(ROUNDS + len(names)):
             before = dict(self.schemas)
             bound = self._round(names, known)
-            found = {name: plan.schema for name, plan in bound.items()}
-            if found == before and len(found) == len(names):
+            schemas = {name: plan.schema for name, plan in bound.items()}
+            if schemas == before and len(schemas) == len(names):
                 break
-            if found == before and len(found) < len(names):
-                raise self._endless(names, found, rules)
+            if schemas == before and len(schemas) < len(names):
+                raise self._endless(names, schemas, rules)
         else:
             raise fault(DatalogError, f"the types of {names[0]} grow with every round", rules[0], "declare them")
         bindings = tuple((name, bound[name]) for name in names)
@@ -272,18 +272,18 @@ class _Compiling:
         A head after it sees the types at once. ``known`` holds plans of earlier rounds, with the types that they were
         made from: a plan is made again only if these have changed.
         """
-        found: dict[str, Plan] = {}
+        plans: dict[str, Plan] = {}
         for name in names:
             ready = [branch for rule in self.rules[name] for branch in self._ready(rule, names)]
             read = {r.relation: self.schemas.get(r.relation) for branch in ready for r in reads(branch)}
             seen = (len(ready), self.schemas.get(name), read)
             if name in known and known[name][0] == seen:
-                found[name] = known[name][1]
+                plans[name] = known[name][1]
             elif parts := [part for branch in ready for part in self._parts(branch)]:
-                found[name] = self._plan(name, parts)
-                known[name] = (seen, found[name])
-                self.schemas[name] = found[name].schema
-        return found
+                plans[name] = self._plan(name, parts)
+                known[name] = (seen, plans[name])
+                self.schemas[name] = plans[name].schema
+        return plans
 
     def _ready(self, rule: Rule, names: Sequence[str]) -> list[Rule]:
         """The rule, or those choices of its branches that read only relations with known types."""
@@ -295,8 +295,8 @@ class _Compiling:
             return [rule]
         return [part for body in bodies(rule.body) if is_ready(part := replace(rule, body=body))]
 
-    def _endless(self, names: Sequence[str], found: Mapping[str, Plan | Schema], rules: Sequence[Rule]) -> DatalogError:
-        name = next(n for n in names if n not in found)
+    def _endless(self, names: Sequence[str], typed: Mapping[str, Plan | Schema], rules: Sequence[Rule]) -> DatalogError:
+        name = next(n for n in names if n not in typed)
         rule = next(rule for rule in rules if rule.head.relation == name)
         hint = f"give it a rule that reads other relations, or declare it: .decl {name}(…)"
         return fault(DatalogError, f"{name} is defined by itself alone, so its types are not known", rule, hint)
@@ -331,8 +331,8 @@ class _Compiling:
         if name in self.declared:
             return self.declared[name].schema
         if name in self._names:
-            found = self.known.relation(name)
-            return found if isinstance(found, Schema) else found.schema
+            relation = self.known.relation(name)
+            return relation if isinstance(relation, Schema) else relation.schema
         return None
 
     def _is_given(self, name: str) -> bool:
@@ -353,7 +353,7 @@ class _Compiling:
         declared = self.declared.get(name)
         if declared is None or not (declared.unsigned or declared.kinds):
             return plan
-        columns = [unsigned(c) if at in declared.unsigned else c for at, c in enumerate(plan.columns)]
+        columns = [unsigned(c) if place in declared.unsigned else c for place, c in enumerate(plan.columns)]
         if declared.kinds:
             columns = [checked(c, kind, declared.types) for c, kind in zip(columns, declared.kinds, strict=True)]
         return Project(plan, tuple(columns), plan.schema.names)
@@ -390,8 +390,8 @@ class _Compiling:
     def _scan(self, name: str) -> Plan:
         if name not in self._names:  # declared, and given from outside
             return Distinct(self._checked_rows(name, Scan(name, self.declared[name].schema)))
-        found = self.known.relation(name)
-        plan = self._checked_rows(name, Scan(name, found) if isinstance(found, Schema) else found)
+        relation = self.known.relation(name)
+        plan = self._checked_rows(name, Scan(name, relation) if isinstance(relation, Schema) else relation)
         is_set = self.known.is_set(name) and not (name in self.declared and self.declared[name].kinds)
         return plan if is_set else Distinct(plan)  # two texts may be written for one term
 
@@ -401,10 +401,10 @@ def _reference(name: str, plan: Plan) -> Reference:
 
 
 def _declared(declarations: Sequence[Declaration]) -> dict[str, Declaration]:
-    found: dict[str, Declaration] = {}
+    declared: dict[str, Declaration] = {}
     for declaration in declarations:
-        if declaration.name in found:
+        if declaration.name in declared:
             message = f"relation {declaration.name} is declared twice"
             raise fault(DatalogError, message, None, "declare it once", declaration.place)
-        found[declaration.name] = declaration
-    return found
+        declared[declaration.name] = declaration
+    return declared

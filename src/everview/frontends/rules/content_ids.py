@@ -30,8 +30,8 @@ def content_id(relation: str, names: Sequence[str], columns: Sequence[Expression
         text = _text(relation, name, column)
         measured = call("concat", cast(call("length", text), STRING), literal(":"), text)
         parts += [literal(_measured(name)), call("coalesce", measured, literal("-")) if column.nullable else measured]
-    found = call("sha2", call("concat", *parts), literal(BITS))
-    return call("coalesce", found, literal(""))  # it is never NULL, which SHA-2 of so many bits cannot say
+    digest = call("sha2", call("concat", *parts), literal(BITS))
+    return call("coalesce", digest, literal(""))  # it is never NULL, which SHA-2 of so many bits cannot say
 
 
 def _measured(text: str) -> str:

@@ -38,9 +38,9 @@ def functor(name: str, arguments: Arguments) -> Expression:
         counts, make = known
         _check_count(name, counts, arguments)
         return make(*arguments)
-    of = function_type(name)
-    if of is not None:
-        return UserCall(name.lower(), arguments, of)
+    type_ = function_type(name)
+    if type_ is not None:
+        return UserCall(name.lower(), arguments, type_)
     if is_function(name):
         return call(name, *arguments)
     error = unknown_name("functor", name, sorted(FUNCTORS))
@@ -70,8 +70,8 @@ def _require(name: str, what: str, is_one: Callable[[Type], bool], given: Argume
             raise TypeMismatch(f"{name} takes {what}, and was given {side.type}", hint=hint)
 
 
-def _is_text(of: Type) -> bool:
-    return of == STRING
+def _is_text(type_: Type) -> bool:
+    return type_ == STRING
 
 
 def _numbers(name: str) -> Make:
@@ -128,7 +128,7 @@ def _logical(name: str) -> Make:
     """Make a logical operator: of numbers it gives 1 or 0, of truth values a truth value."""
 
     def make(*given: Expression) -> Expression:
-        _require(name, "numbers and truth values", lambda of: is_number(of) or of == BOOLEAN, given)
+        _require(name, "numbers and truth values", lambda type_: is_number(type_) or type_ == BOOLEAN, given)
         result = _LOGIC[name](*map(_truth, given))
         return (
             result
@@ -223,13 +223,13 @@ def unsigned(a: Expression) -> Expression:
     return call("if", call("greater_equal", a, cast(literal(0), a.type)), a, cast(call("raise_error", told), a.type))
 
 
-def _cast_to(of: Type) -> Make:
-    return lambda a: cast(a, of)
+def _cast_to(type_: Type) -> Make:
+    return lambda a: cast(a, type_)
 
 
 def _record(*given: Expression) -> Expression:
     """A struct whose fields have provisional names; the column it goes into renames the fields."""
-    named = (part for at, value in enumerate(given) for part in (literal(f"_{at + 1}"), value))
+    named = (part for place, value in enumerate(given) for part in (literal(f"_{place + 1}"), value))
     return call("named_struct", *named)
 
 

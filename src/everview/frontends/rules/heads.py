@@ -115,24 +115,24 @@ def column_types(
         if declared is not None:
             fields.append(replace(declared.fields[number], nullable=nullable))
             continue
-        of = None if before is None else before.fields[number].type
+        type_ = None if before is None else before.fields[number].type
         for rule, e in sorted(given, key=lambda pair: isinstance(pair[1], Literal)):
-            of = _with(of, e, rule, f"column {column} of {head}")
-        assert of is not None, "a head has a rule"
-        fields.append(Field(column, of, nullable))
+            type_ = _with(type_, e, rule, f"column {column} of {head}")
+        assert type_ is not None, "a head has a rule"
+        fields.append(Field(column, type_, nullable))
     return Schema(fields)
 
 
-def _with(of: Type | None, e: Expression, rule: Rule, what: str) -> Type:
+def _with(type_: Type | None, e: Expression, rule: Rule, what: str) -> Type:
     own = BIGINT if isinstance(e, Literal) and is_integer(e.type) else e.type
-    if of is None:
+    if type_ is None:
         return own
-    if isinstance(e, Literal) and as_type(e, of) is not None:
-        return of
-    common = met(of, own)
+    if isinstance(e, Literal) and as_type(e, type_) is not None:
+        return type_
+    common = met(type_, own)
     if common is None:
         hint = "a column has one type; to_number, to_float and to_string convert"
-        raise fault(TypeConflict, f"{what} is {of} and {own}", rule, hint)
+        raise fault(TypeConflict, f"{what} is {type_} and {own}", rule, hint)
     return common
 
 

@@ -104,12 +104,12 @@ def instantaneous(program: RuleProgram) -> frozenset[str]:
     """
     defined = frozenset(program.heads)
     read = {atom.relation for rule in program.rules for atom in _selected(rule)}
-    found = frozenset(read - defined)
+    instant = frozenset(read - defined)
     while True:
-        more = {head for head in defined if all(_holds_now(rule, found) for rule in _rules(program, head))}
-        if more <= found:
-            return found
-        found |= more
+        more = {head for head in defined if all(_holds_now(rule, instant) for rule in _rules(program, head))}
+        if more <= instant:
+            return instant
+        instant |= more
 
 
 def _holds_now(rule: Rule, fleeting: frozenset[str]) -> bool:

@@ -30,10 +30,10 @@ from everview.frontends.rules.stratification import reads
 
 def limited(group: Sequence[str], rules: Iterable[Rule], limits: Mapping[str, tuple[int, int]]) -> list[Rule]:
     """The rules of a recursive group that stop at its limits: a number of rows and of columns by relation."""
-    found = list(rules)
+    rewritten = list(rules)
     guards = tuple(_below(name, *limits[name]) for name in group if name in limits)
-    heads = {rule.head.relation: rule for rule in reversed(found)}
-    stopping = [_guarded(rule, guards) if any(r.relation in group for r in reads(rule)) else rule for rule in found]
+    heads = {rule.head.relation: rule for rule in reversed(rewritten)}
+    stopping = [_guarded(rule, guards) if any(r.relation in group for r in reads(rule)) else rule for rule in rewritten]
     return [*stopping, *(_kept(heads[name]) for name in group)]
 
 
@@ -49,5 +49,5 @@ def _guarded(rule: Rule, guards: tuple[BodyLiteral, ...]) -> Rule:
 
 def _kept(rule: Rule) -> Rule:
     """The rule by which a relation keeps the rows of the round before."""
-    terms = tuple(RuleVariable(f"?{at}") for at in range(len(rule.head.terms)))
+    terms = tuple(RuleVariable(f"?{place}") for place in range(len(rule.head.terms)))
     return replace(rule, head=replace(rule.head, terms=terms), body=(RuleAtom(rule.head.relation, terms),))

@@ -43,8 +43,8 @@ def matched(
     own: list[Expression] = []
     values: dict[str, Expression] = {}
     rest: list[BodyLiteral] = []
-    for at, term in enumerate(atom.terms):
-        column: Expression = relation.column(at)
+    for place, term in enumerate(atom.terms):
+        column: Expression = relation.column(place)
         match term:
             case Wildcard():
                 pass
@@ -53,7 +53,7 @@ def matched(
             case RuleVariable(name):
                 values[name] = column
             case Constant(value, of):
-                what = f"column {relation.schema.names[at]} of {atom.relation}"
+                what = f"column {relation.schema.names[place]} of {atom.relation}"
                 own.append(compared("=", column, written(value, of), what, rule))
             case Functor() | AggregateTerm():
                 hidden = fresh()
@@ -74,12 +74,12 @@ def tied(name: str, known: Expression, column: Expression, rule: Rule, *, seeded
 
 def tested(part: Holds, values: Values, rule: Rule) -> Expression:
     """The condition that a term holds: it is true, or a number other than 0."""
-    found = expression(part.term, values, rule)
-    if found.type == BOOLEAN:
-        return found
-    if is_number(found.type):
-        return call("not_equal", found, Literal(0, found.type))
-    raise fault(TypeConflict, f"{part} is {found.type}, and no condition", rule, "compare it with something")
+    value = expression(part.term, values, rule)
+    if value.type == BOOLEAN:
+        return value
+    if is_number(value.type):
+        return call("not_equal", value, Literal(0, value.type))
+    raise fault(TypeConflict, f"{part} is {value.type}, and no condition", rule, "compare it with something")
 
 
 # -- records
@@ -98,13 +98,13 @@ def is_pattern(literal_: BodyLiteral) -> bool:
 def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyLiteral]:
     """Equalities of a record's terms with the fields of a value."""
     assert isinstance(target, Functor)
-    of = expression(source, values, rule).type
+    type_ = expression(source, values, rule).type
     if isinstance(target, Constructor):
-        return _parted(target, source, of, rule)
-    if not isinstance(of, Struct) or len(of.fields) != len(target.arguments):
-        message = f"{target} has {len(target.arguments)} fields, and {source} is {of}"
+        return _parted(target, source, type_, rule)
+    if not isinstance(type_, Struct) or len(type_.fields) != len(target.arguments):
+        message = f"{target} has {len(target.arguments)} fields, and {source} is {type_}"
         raise fault(TypeConflict, message, rule, "write as many terms as the record has fields")
-    fields = zip(target.arguments, of.fields, strict=True)
+    fields = zip(target.arguments, type_.fields, strict=True)
     return [
         Constraint("=", argument, Functor("sql.get_field", (source, Constant(f.name))))
         for argument, f in fields
@@ -112,10 +112,12 @@ def opened(target: Term, source: Term, values: Values, rule: Rule) -> list[BodyL
     ]
 
 
-def _parted(target: Constructor, source: Term, of: Type, rule: Rule) -> list[BodyLiteral]:
+def _parted(target: Constructor, source: Term, type_: Type, rule: Rule) -> list[BodyLiteral]:
     """The condition that a branch made a value, and equalities of the branch's terms with the fields."""
-    if target.kinds is None or of != STRING:
-        raise fault(TypeConflict, f"{target} is a record, and {source} is {of}", rule, "look at the type of its column")
+    if target.kinds is None or type_ != STRING:
+        raise fault(
+            TypeConflict, f"{target} is a record, and {source} is {type_}", rule, "look at the type of its column"
+        )
     made: list[BodyLiteral] = [Holds(TermField(target.name, (source,), len(target.arguments)))]
     for place, (argument, kind) in enumerate(zip(target.arguments, target.kinds, strict=True)):
         if not isinstance(argument, Wildcard):

@@ -71,15 +71,15 @@ class _Checking:
 
     def check(self) -> None:
         for atom in self._atoms():
-            for at, function in self.columns.get(atom.relation, {}).items():
-                self._read(atom, atom.terms[at], function)
+            for place, function in self.columns.get(atom.relation, {}).items():
+                self._read(atom, atom.terms[place], function)
         if not self.ways:
             return
         self._check_alone()
         for part in self._derive(list(self.body)):
             self._check_literal(part)
-        for at, term in enumerate(self.rule.head.terms):
-            self._check_head(at, term)
+        for place, term in enumerate(self.rule.head.terms):
+            self._check_head(place, term)
 
     def _atoms(self) -> Iterable[RuleAtom]:
         for part in self.body:
@@ -145,8 +145,8 @@ class _Checking:
             hint = "compare it on the result of the recursion, in a rule of another relation"
             raise self._refused(f"{part} may become false as {touched[0]} gets better", hint)
 
-    def _check_head(self, at: int, term: Term) -> None:
-        function = self.columns[self.rule.head.relation].get(at)
+    def _check_head(self, place: int, term: Term) -> None:
+        function = self.columns[self.rule.head.relation].get(place)
         inner = term.arguments[0] if isinstance(term, AggregateTerm) and term.arguments else term
         way = self._way(inner)
         if way == 0:
@@ -209,5 +209,5 @@ def _turned(way: int | None) -> int | None:
 def _together(ways: Sequence[int | None]) -> int | None:
     if None in ways:
         return None
-    found = {way for way in ways if way != 0}
-    return next(iter(found)) if len(found) == 1 else None
+    directions = {way for way in ways if way != 0}
+    return next(iter(directions)) if len(directions) == 1 else None

@@ -47,7 +47,7 @@ def _kept(kind: Kind, body: Sequence[BodyLiteral], bindings: Bindings, context: 
         return _failing(body, bindings, context)
     inner, left, is_seeded = _matches(body, bindings, context)
     width = len(bindings.rows.schema)
-    values = {name: moved(e, lambda at: at + width) for name, e in inner.values.items()}
+    values = {name: moved(e, lambda place: place + width) for name, e in inner.values.items()}
     shared = [name for name in values if name in bindings.values]
     ties = [tied(n, bindings.values[n], values[n], context.rule, seeded=is_seeded) for n in shared]
     both = {**values, **bindings.values}

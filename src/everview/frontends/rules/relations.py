@@ -16,11 +16,6 @@ def given_name(head: str) -> str:
     return f"{head}.given"
 
 
-def arity(schema: Schema) -> int:
-    """The number of terms of the relation's atoms."""
-    return 0 if schema == NULLARY else len(schema)
-
-
 def function_type(name: str) -> Type | None:
     """The type of a user's function's result; None if no function has the name."""
     if not is_registered(name) or registered(name).aggregate:

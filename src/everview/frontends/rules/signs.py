@@ -74,8 +74,8 @@ class _Signs:
         known = self.found.setdefault(rule.head.relation, {})
         variables = self._variables(rule)
         before = dict(known)
-        for at, term in enumerate(rule.head.terms):
-            known[at] = _met(known.get(at, ""), _sign(term, variables))
+        for place, term in enumerate(rule.head.terms):
+            known[place] = _met(known.get(place, ""), _sign(term, variables))
         return known != before
 
     def _of(self, atom: RuleAtom) -> Iterator[tuple[Term, Sign]]:
@@ -89,19 +89,19 @@ class _Signs:
 
     def _variables(self, rule: Rule) -> dict[str, Sign]:
         """The signs of a rule's variables; one that is unsigned in any atom is unsigned."""
-        found: dict[str, Sign] = {}
+        signs: dict[str, Sign] = {}
         for part in _all_literals(rule):
             if isinstance(part, RuleAtom):
                 for term, sign in self._of(part):
-                    if isinstance(term, RuleVariable) and sign and found.get(term.name) != "unsigned":
-                        found[term.name] = sign
+                    if isinstance(term, RuleVariable) and sign and signs.get(term.name) != "unsigned":
+                        signs[term.name] = sign
         equal = [part for part in _all_literals(rule) if isinstance(part, Constraint) and part.operator == "="]
         for _ in equal:
             for part in equal:
                 for target, source in ((part.left, part.right), (part.right, part.left)):
-                    if isinstance(target, RuleVariable) and target.name not in found and (sign := _sign(source, found)):
-                        found[target.name] = sign
-        return found
+                    if isinstance(target, RuleVariable) and target.name not in signs and (sign := _sign(source, signs)):
+                        signs[target.name] = sign
+        return signs
 
     # -- rules with checks
 
@@ -144,10 +144,10 @@ def _sign(term: Term, variables: Mapping[str, Sign]) -> Sign:
         case RuleVariable(name):
             return variables.get(name, "")
         case Functor(name, arguments) if name in ARITHMETIC:
-            found: Sign = ""
+            sign: Sign = ""
             for argument in arguments:
-                found = _met(found, _sign(argument, variables))
-            return found
+                sign = _met(sign, _sign(argument, variables))
+            return sign
         case Functor(name):
             return "unsigned" if name == CHECKED or name in UNSIGNING else "signed"
         case AggregateTerm(function, arguments):

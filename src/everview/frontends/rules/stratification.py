@@ -67,8 +67,8 @@ def groups(rules: Sequence[Rule]) -> list[tuple[str, ...]]:
     order = {name: at for at, name in enumerate(dict.fromkeys(rule.head.relation for rule in rules))}
     edges: dict[str, dict[str, None]] = {name: {} for name in order}
     for rule in rules:
-        found = edges[rule.head.relation]
-        found.update((read.relation, None) for read in reads(rule) if read.relation in order)
+        edges_of_head = edges[rule.head.relation]
+        edges_of_head.update((read.relation, None) for read in reads(rule) if read.relation in order)
     return [tuple(sorted(group, key=order.__getitem__)) for group in components(edges)]
 
 

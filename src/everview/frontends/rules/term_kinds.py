@@ -77,10 +77,10 @@ class _Kinds:
         known = self.found.setdefault(rule.head.relation, {})
         before = len(known)
         typing = _Typing(rule, self)
-        for at, term in enumerate(rule.head.terms):
+        for place, term in enumerate(rule.head.terms):
             kind = typing.kind(term)
-            if kind is not None and at not in known:
-                known[at] = kind
+            if kind is not None and place not in known:
+                known[place] = kind
         return len(known) > before
 
     def columns(self, atom: RuleAtom) -> Iterator[tuple[Term, TermKind | None]]:

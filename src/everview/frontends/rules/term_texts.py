@@ -42,8 +42,8 @@ def built(term: Constructor, given: Sequence[Expression], rule: Rule) -> Express
     if not given:
         return literal(term.name)
     parts: list[Expression] = [literal(opening(term.name))]
-    for at, (value, kind) in enumerate(zip(given, term.kinds, strict=True)):
-        parts += [literal(", ")] if at else []
+    for place, (value, kind) in enumerate(zip(given, term.kinds, strict=True)):
+        parts += [literal(", ")] if place else []
         parts.append(_text(value, kind, rule))
     return call("concat", *parts, literal("]" if term.name == RECORDS else ")"))
 
@@ -53,7 +53,10 @@ def _text(value: Expression, kind: TermKind, rule: Rule) -> Expression:
         case TermName():
             return value
         case StructKind(fields):
-            inner = [_text(part, of, rule) for part, (_, of) in zip(_fields(value, kind, rule), fields, strict=True)]
+            inner = [
+                _text(part, inner_kind, rule)
+                for part, (_, inner_kind) in zip(_fields(value, kind, rule), fields, strict=True)
+            ]
             between = [part for text in inner for part in (literal(", "), text)]
             return call("concat", literal("["), *between[1:], literal("]"))
         case _:
@@ -91,7 +94,10 @@ def field_of(value: Expression, branch: str, place: int, kind: TermKind) -> Expr
             return _part(value, branch, place, NIL)
         case StructKind(fields):
             whole = _part(value, branch, place, "")
-            named = ((literal(n), field_of(whole, RECORDS, at, of)) for at, (n, of) in enumerate(fields))
+            named = (
+                (literal(n), field_of(whole, RECORDS, number, inner_kind))
+                for number, (n, inner_kind) in enumerate(fields)
+            )
             return call("named_struct", *(part for pair in named for part in pair))
         case _:
             text = _part(value, branch, place, _ANYTHING.get(kind, "0"))
@@ -113,7 +119,9 @@ def checked(column: Expression, kind: TermKind, types: Iterable[TermType]) -> Ex
             return call("term_checked", column, literal(json.dumps(said)))
         case StructKind(fields):
             inner = [call("get_field", column, literal(name)) for name, _ in fields]
-            parts = [(literal(n), checked(e, of, types)) for e, (n, of) in zip(inner, fields, strict=True)]
+            parts = [
+                (literal(n), checked(e, inner_kind, types)) for e, (n, inner_kind) in zip(inner, fields, strict=True)
+            ]
             return call("named_struct", *(part for pair in parts for part in pair))
         case _:
             return column

@@ -38,6 +38,6 @@ def as_of(version: exp.Version, name: str, context: QueryContext) -> Plan:
 
 def _constant(value: Expression) -> Any:
     with moment(dt.datetime.now(dt.UTC)):
-        (found,) = Evaluate((value,))()
-    constant = found.as_py() if isinstance(found, pa.Scalar) else found[0].as_py()
+        (answer,) = Evaluate((value,))()
+    constant = answer.as_py() if isinstance(answer, pa.Scalar) else answer[0].as_py()
     return constant.replace(tzinfo=dt.UTC) if isinstance(constant, dt.datetime) else constant

@@ -196,7 +196,7 @@ def _is_new_query(node: exp.Expr) -> bool:
 
 
 def _as_created(parsed: Parsed, source: SqlText, catalog: Readable, dialect: str) -> tuple[Parsed, SqlText]:
-    """``ALTER VIEW v AS query`` as the statement that replaces the view, which is kept as it was."""
+    """``ALTER VIEW v AS query`` as CREATE OR REPLACE: a materialized view stays materialized."""
     node, context = parsed.tree, QueryContext(catalog, source, dialect, schema=catalog.current_schema)
     name = relation_name(node.this, context)
     views = catalog.information("views") or ()
@@ -303,17 +303,7 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     )
     temporary = any(isinstance(part, exp.TemporaryProperty) for part in properties)
     said = next((part.name for part in properties if isinstance(part, exp.SchemaCommentProperty)), None)
-    if any(is_information(table) for table in node.find_all(exp.Table)):
-        hint = "definitions change without a change of any table; ask by SELECT"
-        raise context.unsupported("information_schema in a view", node, hint)
-    if any(table.args.get("version") is not None for table in node.find_all(exp.Table)):
-        hint = "a view follows its tables as they change; ask by SELECT, or CREATE TABLE … AS SELECT"
-        raise context.unsupported("AS OF in a view", node, hint)
-    if context.schema and _OF_SESSION.search(text):
-        hint = "a view means the same under every USE: write the name of the schema"
-        raise context.unsupported("current_schema() in a view", node, hint)
-    if "read_" in text.lower():
-        in_a_view(node, context)
+    _only_follows_tables(node, text, context)
     if node.expression is None:
         raise context.error("a view of what?", node, "write CREATE VIEW v AS SELECT …")
     bound = complete(node.expression, context)
@@ -340,6 +330,21 @@ def _create_view(node: exp.Create, text: str, context: QueryContext) -> st.Creat
     if emits and not made.materialized:
         raise context.error("a plain view emits nothing", node, "write CREATE MATERIALIZED VIEW")
     return replace(made, parameters=dict(context.parameters), on_close=emits)
+
+
+def _only_follows_tables(node: exp.Create, text: str, context: QueryContext) -> None:
+    """Refuse a view of what may change although no table changes."""
+    if any(is_information(table) for table in node.find_all(exp.Table)):
+        hint = "definitions change without a change of any table; ask by SELECT"
+        raise context.unsupported("information_schema in a view", node, hint)
+    if any(table.args.get("version") is not None for table in node.find_all(exp.Table)):
+        hint = "a view follows its tables as they change; ask by SELECT, or CREATE TABLE … AS SELECT"
+        raise context.unsupported("AS OF in a view", node, hint)
+    if context.schema and _OF_SESSION.search(text):
+        hint = "a view means the same under every USE: write the name of the schema"
+        raise context.unsupported("current_schema() in a view", node, hint)
+    if "read_" in text.lower():
+        in_a_view(node, context)
 
 
 def _view_names(node: exp.Expr, bound: Bound, context: QueryContext) -> tuple[str, ...]:

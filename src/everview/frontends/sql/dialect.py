@@ -56,9 +56,9 @@ def _respelled(tokens: list[Token]) -> list[Token]:
     To sqlglot a TIMESTAMP WITHOUT TIME ZONE is any timestamp; to Spark it is TIMESTAMP_NTZ.
     """
     read: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        token, following = tokens[at], tokens[at + 1 : at + 4]
+    place = 0
+    while place < len(tokens):
+        token, following = tokens[place], tokens[place + 1 : place + 4]
         word, kinds = token.text.upper(), [other.token_type for other in following]
         plain = token.token_type != T.IDENTIFIER
         if plain and word == "IDENTIFIER" and kinds == [T.L_PAREN, T.STRING, T.R_PAREN]:
@@ -66,21 +66,21 @@ def _respelled(tokens: list[Token]) -> list[Token]:
             for number, part in enumerate(parts):
                 read += [_token(token, T.DOT, ".", token.start)] * (number > 0)
                 read.append(_token(token, T.IDENTIFIER, part.strip("`"), token.start))
-            at += 4
+            place += 4
             continue
         after = following[0].text.upper() if following else ""
         if plain and word == "FOR" and after == "SYSTEM_VERSION":
             read += [token, _token(following[0], T.VAR, "VERSION", following[0].start)]
-            at += 2
+            place += 2
             continue
-        words = tuple(other.text.upper() for other in tokens[at : at + 4])
+        words = tuple(other.text.upper() for other in tokens[place : place + 4])
         if plain and words == ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
-            read.append(_token(tokens[at + 3], T.TIMESTAMPNTZ, "TIMESTAMP_NTZ", token.start))
-            at += 4
+            read.append(_token(tokens[place + 3], T.TIMESTAMPNTZ, "TIMESTAMP_NTZ", token.start))
+            place += 4
             continue
         read.append(token)
         asks = token.token_type == T.DESCRIBE and after == "QUERY" and kinds[1:2] in ([T.SELECT], [T.WITH], [T.VALUES])
-        at += 2 if asks else 1
+        place += 2 if asks else 1
     return read
 
 

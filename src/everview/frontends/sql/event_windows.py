@@ -37,7 +37,7 @@ _CLAUSES: Final = ("expressions", "group", "having", "order", "qualify", "distin
 
 
 class HeldValue(str):
-    """The name of a call, which is how it is shown, with the expression that it stands for."""
+    """The name under which a call is shown, with the expression of the call."""
 
     value: Expression
 

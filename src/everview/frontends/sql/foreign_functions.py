@@ -48,10 +48,10 @@ def foreign_function(node: exp.Expr, site: Site) -> Expression | None:
     bind = _bound_by(node, site.context.dialect)
     if bind is not None:
         return bind(node, site)
-    found = _template_of(node, site.context.dialect)
-    if found is None:
+    known = _template_of(node, site.context.dialect)
+    if known is None:
         return None
-    template, arguments = found
+    template, arguments = known
     return filled(template, [expression(argument, site) for argument in arguments], site)
 
 

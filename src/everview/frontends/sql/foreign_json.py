@@ -72,8 +72,8 @@ def extracted_path(node: exp.Expr, site: Site) -> Expression:
 def _part(value: Expression, parts: list[str], is_text: bool) -> Expression:
     value = call("parse_json", value) if value.type == STRING else value
     path = "$" + "".join(f"[{part}]" if part.isdigit() else f"[{json.dumps(part)}]" for part in parts)
-    found = call("variant_get", value, literal(path), literal("variant"))
-    return _text_of(found) if is_text else found
+    selected = call("variant_get", value, literal(path), literal("variant"))
+    return _text_of(selected) if is_text else selected
 
 
 def _text_of(value: Expression) -> Expression:

@@ -159,8 +159,8 @@ def from_template(node: exp.Expr, dialect: str) -> tuple[Template, list[exp.Expr
         if known is None:
             return None
         name, arguments = known[0], [node.args[key] for key in known[1]]
-    found = templates(dialect).get((name, len(arguments)))
-    return None if found is None else (found, arguments)
+    template = templates(dialect).get((name, len(arguments)))
+    return None if template is None else (template, arguments)
 
 
 def filled(template: Template, values: list[Expression], site: Site) -> Expression:

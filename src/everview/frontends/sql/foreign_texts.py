@@ -71,8 +71,8 @@ def _first_match(text: Expression, pattern: Expression, node: exp.Expr, site: Si
         hint = "write substring(s FROM 'a+')"
         raise site.context.unsupported("a pattern that is not written down", node, hint)
     group = literal(min(group_count(pattern.value), 1))
-    found = call("regexp_extract", text, pattern, group)
-    return call("if", call("rlike", text, pattern), found, Literal(None, STRING))
+    match = call("regexp_extract", text, pattern, group)
+    return call("if", call("rlike", text, pattern), match, Literal(None, STRING))
 
 
 def similar_pattern(written: str, escape: str = "\\") -> str:

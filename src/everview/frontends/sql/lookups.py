@@ -64,15 +64,15 @@ def _column(part: exp.Expr) -> str | None:
 def _values(where: exp.Expr | None) -> tuple[tuple[str, int], ...] | None:
     if where is None:
         return None
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
         if not isinstance(part, exp.EQ):
             return None
         column, number = _column(part.this), _number(part.expression)
-        if column is None or number is None or column in found:
+        if column is None or number is None or column in places:
             return None
-        found[column] = number
-    return tuple(found.items())
+        places[column] = number
+    return tuple(places.items())
 
 
 def _number(part: exp.Expr) -> int | None:

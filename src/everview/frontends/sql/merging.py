@@ -156,11 +156,11 @@ def _star(target: Target, source: Scope, node: exp.Expr, context: QueryContext) 
     for i, name in enumerate(target.scan.schema.names):
         if name in generated:
             continue
-        found = next((v for v in source.visible if v.bare and v.called(name)), None)
-        if found is None:
+        own = next((v for v in source.visible if v.bare and v.called(name)), None)
+        if own is None:
             hint = f"the source has {', '.join(v.name for v in source.visible if v.bare)}; name the columns"
             raise context.error(f'* of a source without the column "{name}"', node, hint)
-        values[i] = assigned(found.expression, target.scan.schema, i, node, context)
+        values[i] = assigned(own.expression, target.scan.schema, i, node, context)
     return values
 
 
@@ -290,7 +290,7 @@ def _key_of_constraint(named: exp.Expr, target: Target, context: QueryContext) -
     key = context.catalog.key(table)
     known = {f"{table}_pkey": key} if key else {}
     known |= context.catalog.named_uniques(table)
-    found = next((columns for name, columns in known.items() if fold(name) == fold(named.name)), None)
-    if found is None:
+    known_columns = next((columns for name, columns in known.items() if fold(name) == fold(named.name)), None)
+    if known_columns is None:
         raise unknown_name("key", named.name, known)
-    return tuple(schema.index(name) for name in found)
+    return tuple(schema.index(name) for name in known_columns)

@@ -28,10 +28,10 @@ def short(name: str) -> str:
 
 def file_named(name: str) -> UnknownName | None:
     """The error for a relation whose name looks like that of a file of rows; None if it does not."""
-    found = re.search(r"\.(csv|tsv|json|jsonl|ndjson|parquet)(\.gz|\.zst)?$", name, re.IGNORECASE)
-    if found is None:
+    ending = re.search(r"\.(csv|tsv|json|jsonl|ndjson|parquet)(\.gz|\.zst)?$", name, re.IGNORECASE)
+    if ending is None:
         return None
-    kind = found[1].lower()
+    kind = ending[1].lower()
     reader = "read_parquet" if kind == "parquet" else "read_json" if "json" in kind else "read_csv"
     return UnknownName(f'table or view "{name}" does not exist', hint=f"{reader}('{name}') reads a file")
 

@@ -37,26 +37,26 @@ _COMPARING: Final = (
 def parameter_types(tree: exp.Expr, schema_of: SchemaOf) -> dict[int, Type]:
     """The types of a statement's parameters, by their numbers; ``schema_of`` gives the columns of a relation."""
     columns = _columns(tree, schema_of)
-    found: dict[int, Type] = {}
+    types: dict[int, Type] = {}
     for mark in tree.find_all(*_MARKS):
         number = mark.name.removeprefix("?")
         if not number.isdigit() or len(number) > 9:
             continue
         type_ = _type(mark, columns, schema_of)
-        if type_ is not None or int(number) not in found:
-            known = found.get(int(number), STRING)
-            found[int(number)] = known if type_ is None else type_
-    return dict(sorted(found.items()))
+        if type_ is not None or int(number) not in types:
+            known = types.get(int(number), STRING)
+            types[int(number)] = known if type_ is None else type_
+    return dict(sorted(types.items()))
 
 
 def _columns(tree: exp.Expr, schema_of: SchemaOf) -> dict[str, Type]:
     """The types of all columns of the relations that a statement names, by their folded names."""
-    found: dict[str, Type] = {}
+    types: dict[str, Type] = {}
     for table in tree.find_all(exp.Table):
         schema = schema_of(f"{table.db}.{table.name}" if table.db else table.name)
         for f in () if schema is None else schema.fields:
-            found.setdefault(fold(f.name), f.type)
-    return found
+            types.setdefault(fold(f.name), f.type)
+    return types
 
 
 def _type(mark: exp.Expr, columns: dict[str, Type], schema_of: SchemaOf) -> Type | None:

@@ -80,15 +80,15 @@ def pieces(text: str, dialect: str) -> list[tuple[int, str]]:
     >>> pieces("SET a = ';'; SELECT 1;", "postgresql")
     [(0, "SET a = ';'"), (13, 'SELECT 1')]
     """
-    source, found, first = SqlText(text), list[tuple[int, str]](), None
+    source, statements, first = SqlText(text), list[tuple[int, str]](), None
     tokens = _tokenized(text, source, _dialect(dialect, text))
     for before, token in zip([None, *tokens], [*tokens, None], strict=True):
         if token is not None and token.token_type != TokenType.SEMICOLON:
             first = token if first is None else first
         elif first is not None and before is not None:
-            found.append((first.start, text[first.start : before.end + 1]))
+            statements.append((first.start, text[first.start : before.end + 1]))
             first = None
-    return found
+    return statements
 
 
 def parse_one(text: str, start: int, dialect: str) -> tuple[Parsed, SqlText]:

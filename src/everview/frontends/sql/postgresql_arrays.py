@@ -17,40 +17,40 @@ def array_elements(text: str) -> list[str | None]:
     if not (said.startswith("{") and said.endswith("}")):
         raise ValueError(text)
     elements: list[str | None] = []
-    at, end = 1, len(said) - 1
+    place, end = 1, len(said) - 1
     if not said[1:end].strip():
         return elements
-    while at <= end:
-        item, quoted, at = _item(said, at)
+    while place <= end:
+        item, quoted, place = _item(said, place)
         if not quoted and not item:
             raise ValueError(text)
         elements.append(None if not quoted and item.upper() == "NULL" else item)
-        if said[at] == "}":
-            if at != end:
+        if said[place] == "}":
+            if place != end:
                 raise ValueError(text)
             return elements
-        at += 1
+        place += 1
     raise ValueError(text)
 
 
-def _item(said: str, at: int) -> tuple[str, bool, int]:
+def _item(said: str, place: int) -> tuple[str, bool, int]:
     """The next element of an array's text, whether it was quoted, and where it ends."""
     out, quoted, inside = list[str](), False, False
     while True:
-        if at >= len(said):
+        if place >= len(said):
             raise ValueError(said)
-        c = said[at]
+        c = said[place]
         if c == "\\":
-            out.append(said[at + 1 : at + 2])
-            at += 2
+            out.append(said[place + 1 : place + 2])
+            place += 2
             continue
         if c == '"':
             inside, quoted = not inside, True
         elif not inside and c in ",}":
             item = "".join(out)
-            return (item if quoted else item.strip()), quoted, at
+            return (item if quoted else item.strip()), quoted, place
         elif not inside and c == "{":
             raise NestedArray(said)
         elif inside or not c.isspace() or (out and not quoted):  # blanks around an element count for nothing
             out.append(c)
-        at += 1
+        place += 1

@@ -18,19 +18,19 @@ def bytes_of_text(text: str) -> bytes:
     """The bytes that a text stands for; raises `ValueError` if it is none."""
     if text.startswith("\\x"):
         return bytes.fromhex(text[2:])
-    out, at = bytearray(), 0
-    while at < len(text):
-        if text[at] != "\\":
-            out += text[at].encode()
-            at += 1
-        elif text[at + 1 : at + 2] == "\\":
+    out, place = bytearray(), 0
+    while place < len(text):
+        if text[place] != "\\":
+            out += text[place].encode()
+            place += 1
+        elif text[place + 1 : place + 2] == "\\":
             out += b"\\"
-            at += 2
-        elif len(text) < at + 4:
+            place += 2
+        elif len(text) < place + 4:
             raise ValueError(text)
         else:
-            out.append(int(text[at + 1 : at + 4], 8))
-            at += 4
+            out.append(int(text[place + 1 : place + 4], 8))
+            place += 4
     return bytes(out)
 
 

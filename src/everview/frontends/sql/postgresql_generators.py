@@ -13,11 +13,11 @@ from sqlglot import exp
 
 def side_by_side(node: exp.Select) -> exp.Expr:
     """The SELECT with its functions that give rows in FROM; one ``explode`` alone stays where it is."""
-    found = [(call, array) for column in node.expressions for call, array in _generated(column)]
-    if not found or (len(found) == 1 and _is_bare(found[0][0], node)):
+    generated = [(call, array) for column in node.expressions for call, array in _generated(column)]
+    if not generated or (len(generated) == 1 and _is_bare(generated[0][0], node)):
         return node
-    names = [f"generated {place}" for place in range(len(found))]
-    zipped = exp.Anonymous(this="arrays_zip", expressions=[array.copy() for _, array in found])
+    names = [f"generated {place}" for place in range(len(generated))]
+    zipped = exp.Anonymous(this="arrays_zip", expressions=[array.copy() for _, array in generated])
     alias = exp.TableAlias(
         this=exp.to_identifier("generated", quoted=True),
         columns=[exp.to_identifier(name, quoted=True) for name in names],
@@ -27,7 +27,7 @@ def side_by_side(node: exp.Select) -> exp.Expr:
         node.set("from_", exp.From(this=exp.Table(this=inline, alias=alias)))
     else:
         node.append("laterals", exp.Lateral(this=inline, view=True, outer=False, alias=alias))
-    for name, (call, _) in zip(names, found, strict=True):
+    for name, (call, _) in zip(names, generated, strict=True):
         column = exp.column(exp.to_identifier(name, quoted=True), table="generated", quoted=True)
         bare = call.parent is node
         call.replace(exp.Alias(this=column, alias=exp.to_identifier(_shown(call), quoted=True)) if bare else column)

@@ -246,8 +246,8 @@ def _extremes(
     from everview.frontends.sql.extremes import NotMonotone, check_extremes, extremes_of
 
     names = frozenset(labels.values())
-    found = {labels[name]: extremes_of(bound[name].plan, names) for name in bound}
-    ways = {label: way for label, way in found.items() if way is not None}
+    extremes = {labels[name]: extremes_of(bound[name].plan, names) for name in bound}
+    ways = {label: way for label, way in extremes.items() if way is not None}
     if not ways:
         return {}
     known = {labels[n]: ways.get(labels[n], (0,) * len(b.plan.schema)) for n, b in bound.items()}

@@ -16,7 +16,7 @@ ONE_ROW = Values(((TRUE,),), Schema([Field("one row", BOOLEAN, nullable=False)])
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Rows, and the scope that names their columns; ``order`` is that of a subquery which says one."""
+    """Rows with the scope that names their columns; ``order`` is the ORDER BY of a subquery, if it has one."""
 
     plan: Plan
     scope: Scope

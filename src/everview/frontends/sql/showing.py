@@ -118,24 +118,24 @@ def _liked(names: Iterable[str], match: re.Match[str]) -> list[str]:
 def _relations(kinds: tuple[str, ...], match: re.Match[str], context: QueryContext) -> list[tuple[str, str, str]]:
     every = [(r["table_schema"], r["table_name"], r["table_type"]) for r in _information("tables", context)]
     wanted = match["schema"]
-    here = [r for r in every if r[2] in kinds and (wanted is None or fold(r[0]) == fold(wanted))]
-    names = set(_liked([name for _, name, _ in here], match))
-    return sorted(r for r in here if r[1] in names)
+    shown = [r for r in every if r[2] in kinds and (wanted is None or fold(r[0]) == fold(wanted))]
+    names = set(_liked([name for _, name, _ in shown], match))
+    return sorted(r for r in shown if r[1] in names)
 
 
 _VIEWS: Final = ("VIEW", "MATERIALIZED VIEW", "TEMPORARY VIEW")
 
 
 def _tables(match: re.Match[str], context: QueryContext) -> Values:
-    found = _relations(("BASE TABLE", *_VIEWS), match, context)
+    tables = _relations(("BASE TABLE", *_VIEWS), match, context)
     fields = [*_texts("namespace", "tableName"), Field("isTemporary", BOOLEAN, nullable=False)]
-    return rows_of(fields, [(schema, name, kind == "TEMPORARY VIEW") for schema, name, kind in found])
+    return rows_of(fields, [(schema, name, kind == "TEMPORARY VIEW") for schema, name, kind in tables])
 
 
 def _views(match: re.Match[str], context: QueryContext) -> Values:
-    found = _relations(_VIEWS, match, context)
+    views = _relations(_VIEWS, match, context)
     kinds = (Field(name, BOOLEAN, nullable=False) for name in ("isTemporary", "isMaterialized"))
-    rows = [(schema, name, kind == "TEMPORARY VIEW", kind == "MATERIALIZED VIEW") for schema, name, kind in found]
+    rows = [(schema, name, kind == "TEMPORARY VIEW", kind == "MATERIALIZED VIEW") for schema, name, kind in views]
     return rows_of([*_texts("namespace", "viewName"), *kinds], rows)
 
 
@@ -250,11 +250,11 @@ def describe_column(parsed: Parsed, context: QueryContext) -> st.Select | None:
     fields = {fold(f.name): f for f in context.catalog.scan(name).schema}
     if fold(column) not in fields:
         raise unknown_name("column", column, [f.name for f in fields.values()])
-    found = fields[fold(column)]
+    field = fields[fold(column)]
     schema, _, base = name.rpartition(".")
     table = exp.table_(base, db=schema or None)
-    rows = [("col_name", found.name), ("data_type", found.type.sql)]
-    rows.append(("comment", _comments(table, context).get(found.name or "", "NULL")))
+    rows = [("col_name", field.name), ("data_type", field.type.sql)]
+    rows.append(("comment", _comments(table, context).get(field.name or "", "NULL")))
     return in_order(parsed.text, rows_of(_texts("info_name", "info_value"), rows))
 
 
@@ -273,7 +273,7 @@ def _described_schema(node: exp.Describe, text: str, context: QueryContext) -> s
 
 
 def _described_function(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
-    """What a function is: the statement that made it, or the arguments that it takes."""
+    """The description of a function: the statement that made it, or its arguments."""
     name = str(node.this.name).lower()
     own = context.catalog.stored_function(name)
     known, aggregate = SIGNATURES.get(ALIASES.get(name, name)), NAMES.get(name)

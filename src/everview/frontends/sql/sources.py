@@ -73,7 +73,7 @@ def _is_first_rows(node: exp.Select, start: exp.Expr) -> bool:
 
 
 def _in_order(node: exp.Subquery, context: QueryContext) -> NamedRows:
-    """The rows of a subquery with the columns that it only sorts by, which have no names."""
+    """The rows of a subquery with its sort columns, which have no names."""
     from everview.frontends.sql.queries import complete
 
     context.only(node, "this", "alias", "joins", "pivots", "with_", "order", "limit", "offset")

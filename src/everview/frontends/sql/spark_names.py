@@ -1,4 +1,4 @@
-"""Functions that Spark has and Everview has not, by what they wait for, so that an error can say so."""
+"""Functions of Spark that are not supported, by the reason, which errors give."""
 
 from __future__ import annotations
 

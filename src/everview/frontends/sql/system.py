@@ -289,11 +289,11 @@ def _oid(kind: str, written: str, facts: SystemFacts) -> int:
     """The OID of an object by its name, which may be quoted and have a schema."""
     name = unquoted(written)
     known = facts.objects.get(kind, {})
-    found = known.get(name, known.get(fold(name)))
-    if found is None:
+    oid = known.get(name, known.get(fold(name)))
+    if oid is None:
         what = {"regclass": "relation", "regtype": "type", "regnamespace": "schema"}.get(kind, "object")
         raise UnknownName(f'{what} "{written}" does not exist', hint="is it in another schema?")
-    return found
+    return oid
 
 
 def unquoted(written: str) -> str:
@@ -351,8 +351,8 @@ def _to_object(kind: str) -> Rewrite:
         known = facts.objects.get(kind, {})
         if isinstance(given[0], exp.Literal):
             name = unquoted(given[0].name)
-            found = known.get(name, known.get(fold(name)))
-            return exp.cast(exp.null(), "bigint") if found is None else exp.Literal.number(found)
+            oid = known.get(name, known.get(fold(name)))
+            return exp.cast(exp.null(), "bigint") if oid is None else exp.Literal.number(oid)
         return exp.cast(_looked_up(known, given[:1]), "bigint")
 
     return rewrite

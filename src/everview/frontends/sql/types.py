@@ -75,7 +75,6 @@ TYPES: dict[Any, Type] = {
     D.INT128: Decimal(38, 0),
 }
 _LENGTHS = (D.CHAR, D.VARCHAR, D.NCHAR, D.NVARCHAR, D.TEXT, D.BINARY, D.VARBINARY)
-_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-z]+)?")
 _UNITS = {
     "y": "year", "yr": "year", "mon": "month", "w": "week", "d": "day", "h": "hour", "hr": "hour",
@@ -114,20 +113,25 @@ def type_of(node: exp.Expr, context: QueryContext) -> Type:
     if kind == D.MAP and len(inner) == 2:
         return MapType(*(type_of(part, context) for part in inner))
     simple = TYPES.get(kind)
-    if simple == TIME and len(inner) == 1 and inner[0].name in tuple("0123456"):
-        if inner[0].name != "6" and not isinstance(node.parent, exp.Cast) and not _of_column(node):
-            hint = "write TIME, which has six, and CAST(x AS TIME(3)) where it is read"
-            raise context.unsupported(f"TIME({inner[0].name}) inside of a type", node, hint)
-        return TIME
-    if simple in (TIMESTAMP, TIMESTAMP_NTZ) and len(inner) == 1 and inner[0].name in tuple("0123456"):
-        if inner[0].name != "6" and not _of_column(node):  # a column keeps all six
-            hint = "write date_trunc('millisecond', ts) to cut digits off"
-            raise context.unsupported(f"{simple.sql}({inner[0].name}) but as the type of a column", node, hint)
-        return simple
+    if simple in (TIME, TIMESTAMP, TIMESTAMP_NTZ) and len(inner) == 1 and inner[0].name in tuple("0123456"):
+        return _with_digits(simple, inner[0].name, node, context)
     if simple is None or (inner and kind not in _LENGTHS):
         name = kind.value if isinstance(kind, D) and not inner else node.sql()[:60]
         raise context.unsupported(f"the type {name}", node, _NEAR.get(kind, f"there are {_KNOWN}"))
     return simple
+
+
+def _with_digits(type_: Type, digits: str, node: exp.DataType, context: QueryContext) -> Type:
+    """A type of moments or times with so many digits of a second; a column keeps all six, whatever is written."""
+    if digits == "6" or _of_column(node):
+        return type_
+    if type_ != TIME:
+        hint = "write date_trunc('millisecond', ts) to cut digits off"
+        raise context.unsupported(f"{type_.sql}({digits}) but as the type of a column", node, hint)
+    if not isinstance(node.parent, exp.Cast):
+        hint = "write TIME, which has six, and CAST(x AS TIME(3)) where it is read"
+        raise context.unsupported(f"TIME({digits}) inside of a type", node, hint)
+    return type_
 
 
 def is_interval_of_any_units(node: exp.Expr) -> bool:

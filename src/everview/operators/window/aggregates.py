@@ -186,14 +186,14 @@ class Quantiles(Ordered):
 
     def at(self, call: Call, places: Words) -> Words:
         ranks, edges = self.sorted_rows.ranks[self.sorted_rows.present], self._edges
-        found, left = np.zeros(places.size, np.int64), places
+        values, left = np.zeros(places.size, np.int64), places
         for bit in reversed(range(int(ranks.max(initial=0)).bit_length())):
             ones = (ranks >> bit & 1).astype(np.bool_)
             zeros = np.append(0, np.cumsum(~ones))
             inside = [zeros[high] - zeros[low] for low, high in edges]
             lower = sum(inside[1:], inside[0])
             upper = left >= lower
-            found |= upper.astype(np.int64) << bit
+            values |= upper.astype(np.int64) << bit
             left = np.where(upper, left - lower, left)
             edges = [
                 (np.where(upper, zeros[-1] + low - zeros[low], zeros[low]),
@@ -201,4 +201,4 @@ class Quantiles(Ordered):
                 for low, high in edges
             ]  # fmt: skip
             ranks = np.concatenate([ranks[~ones], ranks[ones]])
-        return np.where((places >= 0) & (places < self.counts(call)), found, -1)
+        return np.where((places >= 0) & (places < self.counts(call)), values, -1)

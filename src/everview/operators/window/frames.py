@@ -67,7 +67,7 @@ class Places:
         return low, np.maximum(low, high)
 
     def _within(self, offset: int | None) -> int | None:
-        """An offset that leads no further than beyond all rows, so that no sum of it with a place leaves 64 bits."""
+        """An offset cut to the number of rows, so that adding a place to it stays within 64 bits."""
         most = self.rows.shape[0]
         return None if offset is None else max(-most, min(offset, most))
 

@@ -101,7 +101,7 @@ class Over:
         return out
 
     def _shifted_over_nulls(self, places: Places, schema: Schema) -> tuple[Words, Flags]:
-        """For each row, the row of the n-th value before or after it that is not NULL, and whether there is one."""
+        """For each row, the row with the n-th value before or after it that is not NULL, and whether there is one."""
         present = present_in(places.rows, schema, self.fields[0])
         known = np.append(0, np.cumsum(present))
         forward = (self.function == "lead") == (self.number > 0)
@@ -122,12 +122,12 @@ class Over:
         number = np.full(count, self.number, np.int64) if self.function == "nth_value" else number
         there = (number >= 1) & (number <= whole)
         rows = np.append(np.flatnonzero(chosen), 0)
-        found = np.zeros(count, np.int64)
+        out = np.zeros(count, np.int64)
         for (low, _), held in zip(spans, counts, strict=True):
-            here = (number >= 1) & (number <= held)
-            found = np.where(here, rows[np.where(here, known[low] + number - 1, 0)], found)
+            inside = (number >= 1) & (number <= held)
+            out = np.where(inside, rows[np.where(inside, known[low] + number - 1, 0)], out)
             number = number - held
-        return found, there
+        return out, there
 
     def _copied(self, places: Places, schema: Schema, rows: Words, there: Flags) -> Matrix:
         """The first argument in other rows; NULL where there is none."""

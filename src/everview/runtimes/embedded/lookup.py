@@ -67,10 +67,10 @@ class OrderedTrace:
 
     def _of(self, view: Batches, prefix: int, wanted: list[tuple[int, int]]) -> Matrix:
         group = [value for _, value in wanted[:prefix]]
-        found = [batch[slice(*_between(batch, group))] for batch in view.batches]
+        parts = [batch[slice(*_between(batch, group))] for batch in view.batches]
         for place, value in wanted[prefix:]:
-            found = [rows[rows[:, place] == value] for rows in found]
-        return np.concatenate(found) if found else np.empty((0, view.columns), np.int64)
+            parts = [rows[rows[:, place] == value] for rows in parts]
+        return np.concatenate(parts) if parts else np.empty((0, view.columns), np.int64)
 
 
 class LookedUp:

@@ -89,11 +89,11 @@ class PlannedAnswer:
             runs = self._idle.pop()
         except IndexError:
             runs = CompiledAnswer(program, dictionary)
-        found = runs.answer(given, dictionary) if runs.fits(program, dictionary) else None
-        if found is None:
+        batch = runs.answer(given, dictionary) if runs.fits(program, dictionary) else None
+        if batch is None:
             return answer(circuit, given, dictionary, bounds)["answer"]
         self._idle.append(runs)  # only here: what an exception has cut short is not used again
-        return found
+        return batch
 
     def _lower(self, schemas: dict[str, Schema]) -> LoweredPlan:
         circuit = Circuit()
@@ -138,9 +138,9 @@ class CompiledAnswer:
         if compiled.suspect:
             return None
         rows = cells[0].get(self._node)
-        found = Batch.in_order(self._schema, self._empty if rows is None else rows, dictionary)
+        batch = Batch.in_order(self._schema, self._empty if rows is None else rows, dictionary)
         compiled.abandon()
-        return found
+        return batch
 
 
 def _cells(program: Program, contents: Mapping[str, Batch]) -> list[dict[int, Matrix]]:

@@ -78,31 +78,31 @@ def rehearse(program: Program, held: Collection[str] = ()) -> None:
 def _back_from(program: Program, wanted: list[int], held: Collection[str]) -> dict[int, bool]:
     """The nodes to rehearse, back from the wanted ones; True for a held relation, whose rows are made up."""
     known = _relations(program, held)
-    found: dict[int, bool] = {}
+    rehearsed: dict[int, bool] = {}
     waiting = list(wanted)
     while waiting:
-        at = waiting.pop()
-        if at in found:
+        node_id = waiting.pop()
+        if node_id in rehearsed:
             continue
-        found[at] = at in known
-        if not found[at]:
-            node = program.circuit[at]
+        rehearsed[node_id] = node_id in known
+        if not rehearsed[node_id]:
+            node = program.circuit[node_id]
             waiting += [i for i in inputs_of(node) if i is not None]
             waiting += [read.node for read in reads_of(node)]
-    return found
+    return rehearsed
 
 
 def _relations(program: Program, held: Collection[str]) -> set[int]:
     """The streams of views and tables that are held."""
-    found: set[int] = set()
+    streams: set[int] = set()
     for node in program.circuit:
         if isinstance(node, Sink) and program.names.get(node.input) in held:
             kept = program.circuit[node.input]
             assert isinstance(kept, Apply) and isinstance(kept.operator, Arrange), "contents are held by a trace"
             (index,) = kept.inputs
             assert index is not None, "a program is connected"
-            found.update(i for i in (index, *inputs_of(program.circuit[index])) if i is not None)
-    return {at for at in found if not isinstance(program.circuit[at], Child)}
+            streams.update(i for i in (index, *inputs_of(program.circuit[index])) if i is not None)
+    return {stream for stream in streams if not isinstance(program.circuit[stream], Child)}
 
 
 class Rehearsal:
@@ -117,28 +117,28 @@ class Rehearsal:
 
     def run(self, nodes: Mapping[int, bool]) -> None:
         """Run the nodes in order; a source, or a node marked True, gets made-up rows instead."""
-        for at in self.program.order:
-            if at not in nodes:
+        for node_id in self.program.order:
+            if node_id not in nodes:
                 continue
-            node = self.program.circuit[at]
+            node = self.program.circuit[node_id]
             match node:
                 case Source() | Export():
-                    self.cells[at] = self._drawn(node.output)
+                    self.cells[node_id] = self._drawn(node.output)
                 case Child():
                     self._inside(node.circuit)
-                case Apply() if nodes[at]:
-                    self.cells[at] = self._drawn(node.output)
+                case Apply() if nodes[node_id]:
+                    self.cells[node_id] = self._drawn(node.output)
                 case Apply():
-                    self._apply(at, node)
+                    self._apply(node_id, node)
                 case Feedback() | Import() | Sink():
                     pass
                 case _:
                     assert_never(node)
 
-    def _apply(self, at: int, node: Apply) -> None:
+    def _apply(self, node_id: int, node: Apply) -> None:
         operator, cells = node.operator, self.cells
         if not self._ours(operator):
-            cells[at] = self._drawn(operator.output)
+            cells[node_id] = self._drawn(operator.output)
             return
         inputs = [i for i in node.inputs if i is not None]
         moved = len(inputs) == 1 and inputs[0] in self._entries
@@ -146,13 +146,13 @@ class Rehearsal:
             cells = {**cells, inputs[0]: self._drawn(operator.inputs[0].layout)}
         made_up = partial(self._drawn, operator.output)
         if moved or isinstance(operator, Weigh):
-            self._entries.add(at)
+            self._entries.add(node_id)
             made_up = partial(nothing, operator.output.width)
         everywhere = partial(self._everywhere, cells)
-        out = self._tried(lambda: step(self.program, at, cells, self._before, everywhere, self.context), made_up)
+        out = self._tried(lambda: step(self.program, node_id, cells, self._before, everywhere, self.context), made_up)
         if isinstance(operator, Filter) and not len(out):
             out = cells[inputs[0]]  # as if it had kept all
-        self.cells[at] = out if isinstance(operator, Weigh | Arrange) else out[:ROWS]
+        self.cells[node_id] = out if isinstance(operator, Weigh | Arrange) else out[:ROWS]
 
     def _ours(self, operator: Operator) -> bool:
         """Whether an operator calls no function of a user's, and none that knows the time."""
@@ -184,8 +184,8 @@ class Rehearsal:
                 made_up = partial(self._drawn, node.operator.output)
                 self._tried(lambda step=node.operator.step, rows=rows: step([rows], (), self.context).out, made_up)
 
-    def _before(self, at: int) -> Batches:
-        return self.context.view(self.program.circuit.layout(at))
+    def _before(self, node_id: int) -> Batches:
+        return self.context.view(self.program.circuit.layout(node_id))
 
     def _everywhere(self, cells: Mapping[int, Matrix], read: Read) -> Wide:
         view = self._before(read.node)

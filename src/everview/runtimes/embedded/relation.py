@@ -300,11 +300,11 @@ def is_plain_in_parts(change: Matrix, table: Matrix, key: int, rule: int) -> boo
     return all(each(lambda part: is_plain(change[slice(*part)], table, key, rule), zip(starts, ends, strict=True)))
 
 
-def _of_new_key(rows: Matrix, at: int, key: int) -> int:
+def _of_new_key(rows: Matrix, row: int, key: int) -> int:
     """The first row from one on that has another key than the row before it."""
-    while 0 < at < len(rows) and (rows[at, :key] == rows[at - 1, :key]).all():
-        at += 1
-    return at
+    while 0 < row < len(rows) and (rows[row, :key] == rows[row - 1, :key]).all():
+        row += 1
+    return row
 
 
 def _after(pending: Matrix, change: Matrix) -> Matrix:

@@ -95,17 +95,17 @@ class StoredEntries:
     def find_committed(self, kind: int, codes: Words) -> Entries:
         """The entries of these codes, as far as the state has any."""
         self._follow()
-        found: list[Entries] = []
+        parts: list[Entries] = []
         for shard, chunk in self._searched():
             wanted = codes[codes % self._divided == shard] if shard and chunk.spans is not None else codes
             if len(wanted) and (entries := chunk.find(kind, wanted)) is not None:
-                found.append(entries)
-        return joined(found) if found else NONE
+                parts.append(entries)
+        return joined(parts) if parts else NONE
 
     def find_also(self, kind: int, codes: Words) -> Entries:
         """The entries of these codes in chunks of the open epoch."""
-        found = [entries for chunk in self.also if (entries := chunk.find(kind, codes)) is not None]
-        return joined(found) if found else NONE
+        chunks = [entries for chunk in self.also if (entries := chunk.find(kind, codes)) is not None]
+        return joined(chunks) if chunks else NONE
 
     def load_small(self, dictionary: BackedDictionary) -> None:
         """Let a dictionary have the small chunks, and of the others the exceptions, as far as they are new to it."""

@@ -59,15 +59,15 @@ class TurnPlan:
         What reads only columns that have stayed is what it was. A trace inside a loop goes with all others there.
         """
         stored = self.manifest.plan.traces
-        found = {
+        moved = {
             new: old
             for new, old in names_over(self.program, dict(self._texts())).items()
             if new not in self.kept and stored.get(old) == self.program.fingerprint[new]
         }
         for path, inner in self.program.nested():
-            if path and not all(name in self.kept or name in found for name in inner.names.values()):
-                found = {new: old for new, old in found.items() if new not in inner.names.values()}
-        return found
+            if path and not all(name in self.kept or name in moved for name in inner.names.values()):
+                moved = {new: old for new, old in moved.items() if new not in inner.names.values()}
+        return moved
 
     def _texts(self) -> Iterator[tuple[int, str]]:
         """The texts of sources and of projections of them, as they were with the columns that are stored."""
@@ -200,20 +200,20 @@ class TurnPlan:
         for each in self.reshapes:
             yield from each.refusals()
         moved = {each.name for each in self.reshapes}
-        for name, at in self.hydration.sources.items():
+        for name, node_id in self.hydration.sources.items():
             if name in known - moved:
-                yield self._unheld(name, at)
+                yield self._unheld(name, node_id)
 
     def require(self) -> None:
         """Raise what stands in the way of the turn, if anything does."""
         for message, hint in self.refusals():
             raise DefinitionError(message, hint=hint)
 
-    def _unheld(self, source: str, at: int) -> Refusal:
+    def _unheld(self, source: str, node_id: int) -> Refusal:
         """Which new node needs the rows of a source that nothing holds."""
         circuit = self.program.circuit
         for node in new_nodes(self.program, self.held):
-            if at in _behind(self.program, node, self.hydration.needed):
+            if node_id in _behind(self.program, node, self.hydration.needed):
                 views = ", ".join(views_behind(circuit, node)) or source
                 return (
                     f"view {views} cannot be computed: {circuit.label(node)} is new and needs all rows of source "
@@ -252,10 +252,10 @@ def _behind(program: Program, node: int, needed: Collection[int]) -> set[int]:
     behind: set[int] = set()
     waiting = [node]
     while waiting:
-        at = waiting.pop()
-        if at in behind or at not in needed:
+        node_id = waiting.pop()
+        if node_id in behind or node_id not in needed:
             continue
-        behind.add(at)
-        one = program.circuit[at]
+        behind.add(node_id)
+        one = program.circuit[node_id]
         waiting += [i for i in inputs_of(one) if i is not None] + [read.node for read in reads_of(one)]
     return behind

@@ -128,17 +128,17 @@ class PullJoin(PullNode):
             if read and max(read) < width:
                 lefts.append(each)
             elif read and min(read) >= width and inner:
-                rights.append(moved(each, lambda at: at - width))
+                rights.append(moved(each, lambda place: place - width))
             else:
                 both.append(each)
         left, right, mixed = list[Among](), list[Among](), list[Among]()
         for among in demand.among:
-            mine = [at for at, column in enumerate(among.columns) if column < width]
-            theirs = [at for at, column in enumerate(among.columns) if column >= width]
+            mine = [place for place, column in enumerate(among.columns) if column < width]
+            theirs = [place for place, column in enumerate(among.columns) if column >= width]
             if mine:
                 left.append(among.of(mine))
             if theirs and inner:
-                right.append(among.of(theirs).at(lambda at: at - width))
+                right.append(among.of(theirs).at(lambda place: place - width))
             if theirs and (mine or not inner):
                 mixed.append(among)
         return Parted(Demand(tuple(lefts), tuple(left)), Demand(tuple(rights), tuple(right)), tuple(both), tuple(mixed))

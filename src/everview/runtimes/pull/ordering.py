@@ -85,8 +85,8 @@ def through(
 def _from(asked: Demand, start: Row, ask: Callable[[Demand], Iterable[Row]]) -> Iterator[Row]:
     """The rows from ``start`` on: first the rows at ``start``, then the rows after it."""
     same = Among(tuple(s.column for s in asked.order), frozenset({start}))
-    at = (ask(replace(d, near=d.near)) for d in (asked.and_among(same), replace(asked, after=start)))
-    return chain.from_iterable(at)
+    demands = (ask(replace(d, near=d.near)) for d in (asked.and_among(same), replace(asked, after=start)))
+    return chain.from_iterable(demands)
 
 
 def _there(place: int | None) -> int:

@@ -37,7 +37,7 @@ class Adaptive:
         self.here, self.there, self.placement = here, there, placement
         self.decisions = [first]
         self._names = {
-            (path, at): name for path, program in here.program.nested() for at, name in program.names.items()
+            (path, node_id): name for path, program in here.program.nested() for node_id, name in program.names.items()
         }
         self._mine: list[tuple[Owned, Any]] = []  # appended by the driver, not yet seen by tasks
         self._theirs: list[tuple[Owned, SliceRef]] = []  # appended by tasks, not yet seen by the driver

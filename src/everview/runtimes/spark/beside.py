@@ -115,9 +115,9 @@ def _ids(store: Store, name: str) -> tuple[int, ...]:
 
 def _files(folder: Path) -> dict[str, Stamp]:
     """The files of a folder with their stamps, hidden ones aside."""
-    found: dict[str, Stamp] = {}
+    stamps: dict[str, Stamp] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.name.startswith("."):
-            at = path.stat()
-            found[path.relative_to(folder).as_posix()] = at.st_size, at.st_mtime_ns
-    return found
+            status = path.stat()
+            stamps[path.relative_to(folder).as_posix()] = status.st_size, status.st_mtime_ns
+    return stamps

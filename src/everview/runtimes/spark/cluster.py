@@ -178,8 +178,8 @@ class Cluster:
 
     def fetch_due(self, due: Sequence[Owed]) -> list[Owed]:
         """Owed rows, as matrices."""
-        here = lambda sent: {n: m if isinstance(m, np.ndarray) else one(self._here(m)) for n, m in sent.items()}  # noqa: E731
-        return [Owed(here(owed.held), here(owed.woken)) for owed in due]
+        fetched = lambda sent: {n: m if isinstance(m, np.ndarray) else one(self._here(m)) for n, m in sent.items()}  # noqa: E731
+        return [Owed(fetched(owed.held), fetched(owed.woken)) for owed in due]
 
     def put_aside(self, left: Left) -> Left:
         """Write the rows that have left a loop to a file; rows written by tasks stay where they are."""
@@ -302,7 +302,7 @@ class Cluster:
         return returned
 
     def _tell(self, row: Row, work: Program | None) -> None:
-        """Take what a task tells of its part: rows of nodes, rows that were refused, and the work it had."""
+        """Take in the report of a task: rows of nodes, refused rows, and the work done."""
         if row.kind is RowKind.LARGE:
             self.large[row.node] += row.columns
         elif row.kind is RowKind.COUNT:
@@ -376,10 +376,10 @@ def _width(part: CellPart) -> int:
 
 def _aside(passer: Passer, shard: int, parts: Sequence[CellPart]) -> Scattered:
     """Parts of a cell, with those that were in memory in one file."""
-    here = [part for part in parts if isinstance(part, np.ndarray)]
+    matrices = [part for part in parts if isinstance(part, np.ndarray)]
     refs = [part for part in parts if isinstance(part, SliceRef)]
-    if here:
-        refs.append(passer.written(shard, np.concatenate(here)))
+    if matrices:
+        refs.append(passer.written(shard, np.concatenate(matrices)))
     return Scattered(tuple(refs), _width(parts[0]))
 
 

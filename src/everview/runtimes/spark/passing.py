@@ -155,16 +155,16 @@ class Received:
 
     def matrix(self, row: Row) -> Matrix:
         """The matrix of a row, wherever its bytes are."""
-        found = referred(row)
-        return matrix_of(row) if found is None else self.slice(found[0])
+        reference = referred(row)
+        return matrix_of(row) if reference is None else self.slice(reference[0])
 
     def shared(self, rows: Iterable[Row]) -> Shared:
         """The cells that every task was given of all shards."""
         matrices: Shared = {}
         for row in rows:
-            found = referred(row)
-            assert found is not None, "what is shared is in files"
-            ref, _ = found
+            reference = referred(row)
+            assert reference is not None, "what is shared is in files"
+            ref, _ = reference
             matrices.setdefault(row.node, {}).setdefault(ref.shard, []).append(self.slice(ref))
         return matrices
 

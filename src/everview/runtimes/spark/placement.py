@@ -12,7 +12,6 @@ from typing import Literal
 
 Where = Literal["driver", "cluster"]
 Place = Literal["auto", "driver", "cluster"]
-PLACES: tuple[Place, ...] = ("auto", "driver", "cluster")
 MEMORY = 0.3  # the share of the newest measurement in what is believed
 MANY = 20_000  # rows: from here on, a measurement says something about the cost of a row
 MOST = 4_000_000  # rows that the driver takes at once, whatever they cost

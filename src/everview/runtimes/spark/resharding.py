@@ -56,14 +56,14 @@ def require_multiple(before: int, shards: int) -> None:
 def splits(before: Program, after: Program) -> tuple[TraceSplit, ...]:
     """How the traces of a program are divided by the same program over more shards."""
     where = places(after.circuit)
-    found: list[TraceSplit] = []
+    splits: list[TraceSplit] = []
     for (_, old), (_, new) in zip(before.nested(), after.nested(), strict=True):
         assert old.traces.keys() == new.traces.keys(), "the number of shards does not change which traces there are"
         for node, layout in new.traces.items():
             place = where.get((new.circuit, node))
             words = tuple(word_columns(layout.schema, place.fields).tolist()) if isinstance(place, ByKey) else None
-            found.append(TraceSplit(old.names[node], new.names[node], words, isinstance(place, OnEveryShard)))
-    return tuple(found)
+            splits.append(TraceSplit(old.names[node], new.names[node], words, isinstance(place, OnEveryShard)))
+    return tuple(splits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Cells that are not on the driver: rows in files that tasks have written, of which the driver knows the places.
+"""Cells off the driver: tasks have written their rows into files, and the driver knows the places.
 
 A cell is what one stream has on one shard in the open epoch. A large one stays where a task has put it, and a reference
 goes from job to job in its place, so that what the driver holds does not grow with what a recursion finds.

@@ -1,4 +1,4 @@
-"""Files of streams that a state has read, kept in the state itself: each commit says which files it has taken in.
+"""The files of streams that were read, as part of the state: each commit names the files that it took in.
 
 So the rows of a file and the note that it was read are one commit, and whatever crashes, no file is read twice or left
 out. Names are slices of bytes beside the traces; those of a commit are joined with earlier ones that are not much

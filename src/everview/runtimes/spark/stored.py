@@ -322,9 +322,9 @@ def dictionary_for(schema: Schema, rows: Matrix, states: Iterable[State]) -> Dic
     for state in states:
         source = StoredEntries(lambda state=state: state)
         for kind in [kind for kind, codes in wanted.items() if len(codes)]:
-            found = source.find(kind, wanted[kind])
-            if len(found):
+            entries = source.find(kind, wanted[kind])
+            if len(entries):
                 # Entries that block an exception's hash matter only for interning, so no exception is to look for them.
-                dictionary.load(replace(found, exceptions=np.zeros(len(found), np.uint8)))
-                wanted[kind] = np.setdiff1d(wanted[kind], found.codes, assume_unique=True)
+                dictionary.load(replace(entries, exceptions=np.zeros(len(entries), np.uint8)))
+                wanted[kind] = np.setdiff1d(wanted[kind], entries.codes, assume_unique=True)
     return dictionary

@@ -1,4 +1,4 @@
-"""Changes of views that are too large for the driver: the state says what they are, and tasks read them.
+"""Changes of views too large for the driver: the state has references to them, and tasks read them.
 
 Such a change is not fetched. The view has it in its trace when the epoch is committed, so it is the difference between
 two epochs, which the data source reads shard by shard. What the commit keeps of it, for sinks that have yet to be given

@@ -1,4 +1,4 @@
-"""The changes that a turn makes to views: what they held before, against what their traces hold after it.
+"""The changes of views by a turn: their rows before it, against the rows of their traces after it.
 
 Small changes are put together here, large ones are said by the epochs that they lie between.
 """

@@ -36,10 +36,10 @@ def _bit_count(out: Kind, a: Value) -> Any:
 
 def _bit_get(out: Kind, a: Value, place: Value) -> Any:
     rows, bits = length((a, place)), a.type.bit_width
-    x, at = numbers(whole(a, rows)).astype(np.int64), numbers(whole(place, rows)).astype(np.int64)
-    missing, beyond = nulls(a, place), (at < 0) | (at >= bits)
+    x, places = numbers(whole(a, rows)).astype(np.int64), numbers(whole(place, rows)).astype(np.int64)
+    missing, beyond = nulls(a, place), (places < 0) | (places >= bits)
     failed = beyond if missing is None else beyond & ~missing
-    value = from_numbers((x >> np.where(beyond, 0, at)) & 1, out, missing)
+    value = from_numbers((x >> np.where(beyond, 0, places)) & 1, out, missing)
     return Checked(value, failed, f"the bits are numbered from 0 to {bits - 1}") if failed.any() else value
 
 

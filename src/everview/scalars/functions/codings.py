@@ -81,9 +81,9 @@ def _from_base32(text: str) -> bytes:
     digits = [_BASE_32.index(letter) for letter in letters]
     whole, rest = len(digits) // 8 * 8, len(digits) % 8
     number, raw = 0, b""
-    for at, digit in enumerate(digits, 1):
+    for place, digit in enumerate(digits, 1):
         number = number * 32 + digit
-        if at % 8 == 0:
+        if place % 8 == 0:
             raw, number = raw + number.to_bytes(5, "big"), 0
     if len(digits) == whole:
         return raw
@@ -144,28 +144,28 @@ _SERVER: Final = re.compile(r"(?:(?P<USERINFO>[^@]*)@)?(?P<HOST>\[[^\]]*\]|[^:@]
 
 
 def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
-    found = _URL.fullmatch(url)
-    if found is None or not _is_url(found):
+    parts = _URL.fullmatch(url)
+    if parts is None or not _is_url(parts):
         raise Failed("the text is no URL")
     if key is not None:
-        return _parameter(found["QUERY"], key) if part == "QUERY" else None
-    if found["PROTOCOL"] and not found["rest"].startswith("/"):
-        return found["PROTOCOL"] if part == "PROTOCOL" else found["REF"] if part == "REF" else None
+        return _parameter(parts["QUERY"], key) if part == "QUERY" else None
+    if parts["PROTOCOL"] and not parts["rest"].startswith("/"):
+        return parts["PROTOCOL"] if part == "PROTOCOL" else parts["REF"] if part == "REF" else None
     if part in ("HOST", "USERINFO"):
-        server = _SERVER.fullmatch(found["AUTHORITY"] or "")
+        server = _SERVER.fullmatch(parts["AUTHORITY"] or "")
         return server[part] if server and _HOST.fullmatch(server["HOST"]) else None
     if part == "FILE":
-        return found["PATH"] if found["QUERY"] is None else f"{found['PATH']}?{found['QUERY']}"
-    return found[part] if part in ("PROTOCOL", "AUTHORITY", "PATH", "QUERY", "REF") else None
+        return parts["PATH"] if parts["QUERY"] is None else f"{parts['PATH']}?{parts['QUERY']}"
+    return parts[part] if part in ("PROTOCOL", "AUTHORITY", "PATH", "QUERY", "REF") else None
 
 
-def _is_url(found: re.Match[str]) -> bool:
-    parts = (found["AUTHORITY"], found["PATH"], found["QUERY"], found["REF"])
-    if found["AUTHORITY"] == "" and not found["PATH"]:
+def _is_url(match: re.Match[str]) -> bool:
+    parts = (match["AUTHORITY"], match["PATH"], match["QUERY"], match["REF"])
+    if match["AUTHORITY"] == "" and not match["PATH"]:
         return False
-    if found["PROTOCOL"] and not found["rest"]:
+    if match["PROTOCOL"] and not match["rest"]:
         return False
-    if found["PROTOCOL"] is None and ":" in found["PATH"].partition("/")[0]:
+    if match["PROTOCOL"] is None and ":" in match["PATH"].partition("/")[0]:
         return False
     return all(re.fullmatch(_WORD, part) for part in parts if part)
 
@@ -173,8 +173,8 @@ def _is_url(found: re.Match[str]) -> bool:
 def _parameter(query: str | None, key: str) -> str | None:
     if query is None:
         return None
-    found = re.search(rf"(?:&|^){re.escape(key)}=([^&]*)", query)
-    return None if found is None else found[1]
+    match = re.search(rf"(?:&|^){re.escape(key)}=([^&]*)", query)
+    return None if match is None else match[1]
 
 
 # -- keyed hashes

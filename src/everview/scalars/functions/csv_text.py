@@ -65,17 +65,17 @@ def _from_csv(out: Kind, a: Value, schema: Value, options: Value | None = None) 
 def _cells(line: str, form: CsvCells) -> list[str | None]:
     """The cells of a line, an empty one as NULL; one with a quote in its midst is as it stands."""
     cells: list[str | None] = []
-    at, pattern = 0, _quoted_cell(form)
-    while at <= len(line):
-        quoted = pattern.match(line, at)
+    place, pattern = 0, _quoted_cell(form)
+    while place <= len(line):
+        quoted = pattern.match(line, place)
         if quoted is not None:
             cells.append(re.sub(rf"\\([{re.escape(form.quote)}\\])", r"\1", quoted[1]) or None)
-            at = quoted.end() + 1
+            place = quoted.end() + 1
             continue
-        end = line.find(form.sep, at)
+        end = line.find(form.sep, place)
         end = len(line) if end < 0 else end
-        cells.append(line[at:end] or None)
-        at = end + 1
+        cells.append(line[place:end] or None)
+        place = end + 1
     return [None if cell == form.null else cell for cell in cells]
 
 

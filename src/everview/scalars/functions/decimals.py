@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.scalars.functions.kernel import Checked, Kind, Mask, Value, is_scalar
 
@@ -159,17 +158,3 @@ def _scaled_text(text: str, scale: int) -> int:
 
     number = decimal.Decimal(text).scaleb(scale, decimal.Context(prec=800))
     return int(number.to_integral_value(decimal.ROUND_HALF_UP))
-
-
-def is_zero(value: Value) -> Mask:
-    """The rows in which a number is zero, and not NULL."""
-    zero = pc.equal(
-        value, pa.scalar(0, pa.int32()).cast(value.type) if not pa.types.is_decimal(value.type) else _zero(value)
-    )
-    return zero.as_py() or False if is_scalar(zero) else zero.fill_null(False).to_numpy(zero_copy_only=False)
-
-
-def _zero(value: Value) -> Value:
-    import decimal
-
-    return pa.scalar(decimal.Decimal(0), value.type)

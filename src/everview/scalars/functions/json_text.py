@@ -66,16 +66,16 @@ def _steps(path: str) -> _Steps | None:
     if not path.startswith("$"):
         return None
     steps: list[str | int | None] = []
-    at = 1
-    while at < len(path):
-        found = _STEP.match(path, at)
-        if found is None or "*" in (found[1], found[2]):
+    place = 1
+    while place < len(path):
+        step = _STEP.match(path, place)
+        if step is None or "*" in (step[1], step[2]):
             return None
-        if found[3]:
-            steps.append(_EVERY if found[3] == "*" else int(found[3]))
+        if step[3]:
+            steps.append(_EVERY if step[3] == "*" else int(step[3]))
         else:
-            steps.append(found[1] or found[2] or "")
-        at = found.end()
+            steps.append(step[1] or step[2] or "")
+        place = step.end()
     return tuple(steps)
 
 
@@ -316,7 +316,7 @@ def _from_json(out: Kind, a: Value, schema: Value, options: Value | None = None)
 
 
 def _with_corrupt(text: str, kind: Kind, options: Mapping[str, str]) -> Any:
-    """The value of a text, which itself stands in one field where it, or a field of it, is not of the schema."""
+    """The value of a text; where the text does not fit the schema, one field holds the text itself."""
     column = options["columnNameOfCorruptRecord"]
     read = pa.struct([field for field in kind if field.name != column])
     try:
@@ -422,8 +422,8 @@ def _member(text: str, name: str) -> str | None:
         value = _read(text)
     except (ValueError, RecursionError):
         return None
-    found = dict(value).get(name) if isinstance(value, _Pairs) else None
-    return found if found is None or isinstance(found, str) else _compact(found)
+    member = dict(value).get(name) if isinstance(value, _Pairs) else None
+    return member if member is None or isinstance(member, str) else _compact(member)
 
 
 KERNELS: Final[dict[str, Kernel]] = {

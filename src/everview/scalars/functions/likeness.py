@@ -66,7 +66,9 @@ def _luhn(text: str) -> bool:
 def _jaro_winkler(a: str, b: str) -> float:
     """Jaro's similarity, the nearer to 1 the longer the common prefix, of four letters at most."""
     jaro = _jaro(a, b)
-    prefix = next((at for at, (x, y) in enumerate(zip(a[:4], b[:4], strict=False)) if x != y), min(len(a), len(b), 4))
+    prefix = next(
+        (place for place, (x, y) in enumerate(zip(a[:4], b[:4], strict=False)) if x != y), min(len(a), len(b), 4)
+    )
     return jaro + prefix * 0.1 * (1.0 - jaro) if jaro > _BOOSTED else jaro
 
 

@@ -93,12 +93,12 @@ def _inserted(out: Kind, array: Value, place: Any, element: Value, missing: Mask
     sizes = sizes if missing is None else np.where(missing, 0, sizes)
     beyond = too_many(sizes)
     sizes = np.where(beyond, 0, sizes)
-    at = spans(np.zeros(rows, np.int64), sizes)
+    places = spans(np.zeros(rows, np.int64), sizes)
     row = np.repeat(np.arange(rows), sizes)
     target = np.maximum(place, 0)[row]
     # An element that was there keeps its place, and those behind the new one move on.
-    source = at - (at > target) - before[row]
-    is_new = at == target
+    source = places - (places > target) - before[row]
+    is_new = places == target
     absent = ~is_new & ((source < 0) | (source >= old.sizes[row]))
     joined = pa.concat_arrays([old.elements.cast(out.value_type), added])
     chosen = np.where(is_new, len(old.elements) + row, old.begins[row] + source)
@@ -280,9 +280,13 @@ def _zip(out: Kind, *arrays: Value) -> Any:
     missing = nulls(*(whole(array, rows) for array in arrays))
     sizes = np.max([column.sizes for column in columns], axis=0)
     sizes = sizes if missing is None else np.where(missing, 0, sizes)
-    at, row = spans(np.zeros(rows, np.int64), sizes), np.repeat(np.arange(rows), sizes)
+    places, row = spans(np.zeros(rows, np.int64), sizes), np.repeat(np.arange(rows), sizes)
     parts = [
-        _taken(column.elements, np.where(at < column.sizes[row], column.begins[row] + at, 0), at >= column.sizes[row])
+        _taken(
+            column.elements,
+            np.where(places < column.sizes[row], column.begins[row] + places, 0),
+            places >= column.sizes[row],
+        )
         for column in columns
     ]
     return lists(pa.StructArray.from_arrays(parts, fields=list(out.value_type)), sizes, out, missing)

@@ -91,23 +91,23 @@ def _day_of_week(name: str) -> int | None:
 def _time_bucket(out: Kind, width: Value, a: Value, origin: Value) -> Any:
     """The beginning of the bucket that a moment is in, all of one width from an origin on."""
     rows, missing = length((width, a, origin)), nulls(width, a, origin)
-    step, at, first = (_int64(part, rows) for part in (width, a, origin))
+    step, moment, first = (_int64(part, rows) for part in (width, a, origin))
     step = np.where(step > 0, step, 1)
     if pa.types.is_int32(width.type):
-        begins = _months_before(step, at, first)
+        begins = _months_before(step, moment, first)
     else:
-        begins = at - (at - first) % step
+        begins = moment - (moment - first) % step
     failed = ~in_years(begins // DAY)
     value = from_numbers(np.where(failed, 0, begins), out, missing)
     return _checked(value, failed, missing, "the result is outside the years 1 to 9999")
 
 
-def _months_before(step: Any, at: Any, first: Any) -> Any:
+def _months_before(step: Any, moment: Any, first: Any) -> Any:
     day, time = first // DAY, first % DAY
-    months = (at // DAY).astype("M8[D]").astype("M8[M]") - day.astype("M8[D]").astype("M8[M]")
+    months = (moment // DAY).astype("M8[D]").astype("M8[M]") - day.astype("M8[D]").astype("M8[M]")
     buckets = months.astype(np.int64) // step
     begins = add_months(day, buckets * step) * DAY + time
-    return np.where(begins > at, add_months(day, (buckets - 1) * step) * DAY + time, begins)
+    return np.where(begins > moment, add_months(day, (buckets - 1) * step) * DAY + time, begins)
 
 
 KERNELS: Final[dict[str, Kernel]] = {

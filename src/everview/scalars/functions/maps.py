@@ -64,14 +64,14 @@ class Maps:
 
     def place_of(self, keys: Value) -> Any:
         """Where the entry of a key of each row stands; -1 where there is none."""
-        found = np.full(len(self.sizes), -1, np.int64)
+        out = np.full(len(self.sizes), -1, np.int64)
         if len(self.keys):
             parents = self.parents
             sought = keys if isinstance(keys, pa.Scalar) else keys.take(pa.array(parents))
             same = COMPARISONS["equal"](pa.bool_(), self.keys, sought).fill_null(False)
             places = np.flatnonzero(same.to_numpy(zero_copy_only=False))
-            found[parents[places]] = places
-        return found
+            out[parents[places]] = places
+        return out
 
 
 def maps(out: Kind, keys: Value, values: Value, sizes: Any, missing: Mask | None = None) -> Value:

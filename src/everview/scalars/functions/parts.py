@@ -49,8 +49,8 @@ def _part(text: str, separator: str, place: int) -> str:
     if place == 0:
         raise Failed(_NO_PART)
     parts = text.split(separator) if separator else [text]
-    at = place - 1 if place > 0 else len(parts) + place
-    return parts[at] if 0 <= at < len(parts) else ""
+    index = place - 1 if place > 0 else len(parts) + place
+    return parts[index] if 0 <= index < len(parts) else ""
 
 
 def _substring_index(out: Kind, a: Value, separator: Value, count: Value) -> Any:
@@ -62,18 +62,18 @@ def _until(text: str, separator: str, count: int) -> str:
     if not separator or not count:
         return ""
     if count > 0:
-        at = -1
+        place = -1
         for _ in range(count):
-            at = text.find(separator, at + 1)
-            if at < 0:
+            place = text.find(separator, place + 1)
+            if place < 0:
                 return text
-        return text[:at]
-    at = len(text) - len(separator) + 1
+        return text[:place]
+    place = len(text) - len(separator) + 1
     for _ in range(-count):
-        at = text.rfind(separator, 0, at + len(separator) - 1) if at >= 0 else -1
-        if at < 0:
+        place = text.rfind(separator, 0, place + len(separator) - 1) if place >= 0 else -1
+        if place < 0:
             return text
-    return text[at + len(separator) :]
+    return text[place + len(separator) :]
 
 
 def _instr(out: Kind, a: Value, part: Value, start: Value, occurrence: Value) -> Any:
@@ -88,12 +88,12 @@ def _occurrence(text: str, part: str, start: int, occurrence: int) -> int:
         return 1 if start else 0
     if start == 0:
         return 0
-    at = start - 2 if start > 0 else len(text) + start + 1
+    place = start - 2 if start > 0 else len(text) + start + 1
     for _ in range(occurrence):
-        at = text.find(part, at + 1) if start > 0 else text.rfind(part, 0, max(at - 1 + len(part), 0))
-        if at < 0:
+        place = text.find(part, place + 1) if start > 0 else text.rfind(part, 0, max(place - 1 + len(part), 0))
+        if place < 0:
             return 0
-    return at + 1
+    return place + 1
 
 
 def _elt(out: Kind, place: Value, *texts: Value) -> Any:

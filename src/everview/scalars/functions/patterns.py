@@ -259,7 +259,7 @@ def _regexp_extract_all(out: Kind, a: Value, pattern: Value, group: Value) -> An
         return pa.nulls(len(a), out)
     if not 0 <= number <= group_count(expression):
         raise BadPattern(f"{expression!r} has no group {number}", hint=f"it has {group_count(expression)}")
-    return each(out, lambda text: [found[number] or "" for found in _compiled(expression).finditer(text)], a)
+    return each(out, lambda text: [match[number] or "" for match in _compiled(expression).finditer(text)], a)
 
 
 def _patterned(kernel: Kernel, *positions: int) -> Kernel:

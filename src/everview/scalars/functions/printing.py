@@ -86,7 +86,7 @@ def _reader(form: NumberFormat) -> re.Pattern[str]:
     after = rf"(?:\.(?P<after>\d{{0,{len(form.after)}}}))?" if form.point else "(?P<after>)"
     signs = {"S": "[+-]?", "MI": "-?", "PR": ">?", "": ""}
     front = "<?" if "PR" in form.behind else signs[form.before]
-    behind = "".join(f"(?P<behind{at}>{signs[sign]})" for at, sign in enumerate(form.behind))
+    behind = "".join(f"(?P<behind{place}>{signs[sign]})" for place, sign in enumerate(form.behind))
     dollar = "[$]" if form.dollar else ""
     return re.compile(f"(?P<front>{front}){dollar}(?P<whole>{whole_part}){after}{behind}")
 

@@ -31,7 +31,7 @@ def quoted(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text, flags=re.DOTALL)
+    return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
 def _part(text: str, branch: str, place: int, otherwise: str) -> str:
@@ -47,8 +47,8 @@ def _part(text: str, branch: str, place: int, otherwise: str) -> str:
             depth -= 1
         elif not depth and mark[0] in ",])":
             if not left:
-                found = text[begin : mark.start()].strip()
-                return _unquoted(found[1:-1]) if found.startswith('"') else found
+                part = text[begin : mark.start()].strip()
+                return _unquoted(part[1:-1]) if part.startswith('"') else part
             if mark[0] != ",":
                 return otherwise
             left, begin = left - 1, mark.end()
@@ -152,11 +152,11 @@ class _Reading:
         bare = _BARE.match(self._text, self._at)
         assert bare is not None, "a text may be empty"
         try:
-            found = _SCALARS[kind](bare[0].strip())
+            value = _SCALARS[kind](bare[0].strip())
         except (ValueError, OverflowError):
             self._fail(f"a value of type {kind}")
         self._at = bare.end()
-        return found
+        return value
 
     def _skip(self) -> None:
         space = _SPACE.match(self._text, self._at)

@@ -30,8 +30,8 @@ def _sequence(out: Kind, start: Value, stop: Value, step: Value) -> Any:
     failed |= too_many(np.where(failed, 0, sizes if missing is None else np.where(missing, 0, sizes)))
     failed |= np.abs(last.astype(np.float64) - first.astype(np.float64)) >= 2.0**63
     sizes = np.where(failed, 0, sizes if missing is None else np.where(missing, 0, sizes))
-    at = spans(np.zeros(rows, np.int64), sizes)
-    begins, steps = np.repeat(first, sizes), at * np.repeat(by, sizes)
+    places = spans(np.zeros(rows, np.int64), sizes)
+    begins, steps = np.repeat(first, sizes), places * np.repeat(by, sizes)
     if months:
         values, sizes = _moved(begins, steps, np.repeat(last, sizes), np.repeat(by, sizes), sizes, out.value_type)
     else:

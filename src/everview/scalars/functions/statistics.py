@@ -59,10 +59,12 @@ def _binned(values: list[Any], bins: int) -> list[dict[str, float]] | None:
         middles.append(value)
         sizes.append(1.0)
         if len(middles) > bins:
-            at = min(range(bins), key=lambda place: middles[place + 1] - middles[place])
-            size = sizes[at] + sizes[at + 1]
-            middles[at : at + 2] = [(middles[at] * sizes[at] + middles[at + 1] * sizes[at + 1]) / size]
-            sizes[at : at + 2] = [size]
+            closest = min(range(bins), key=lambda place: middles[place + 1] - middles[place])
+            size = sizes[closest] + sizes[closest + 1]
+            middles[closest : closest + 2] = [
+                (middles[closest] * sizes[closest] + middles[closest + 1] * sizes[closest + 1]) / size
+            ]
+            sizes[closest : closest + 2] = [size]
     return [{"x": middle, "y": size} for middle, size in zip(middles, sizes, strict=True)]
 
 

@@ -177,12 +177,12 @@ def steps_of(path: str) -> tuple[Step, ...]:
     steps: list[Step] = []
     at = 1
     while path.startswith("$") and at < len(path):
-        found = _STEP.match(path, at)
-        if found is None:
+        step = _STEP.match(path, at)
+        if step is None:
             break
-        name, place, single, double = found.groups()
+        name, place, single, double = step.groups()
         steps.append(int(place) if place is not None else next(k for k in (name, single, double) if k is not None))
-        at = found.end()
+        at = step.end()
     if not path.startswith("$") or at < len(path):
         raise BadPattern(f"{path!r} is no path into a variant", hint="write it as in $.a.b[0] or $['a b']")
     return tuple(steps)

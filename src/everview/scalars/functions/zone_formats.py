@@ -53,8 +53,8 @@ class ZonedMoments:
         names: list[str] = []
         for one in range(len(ahead)):
             instant = int(self.instants[int(np.flatnonzero(places == one)[0])])
-            at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=instant)
-            names.append(at.astimezone(ZoneInfo(self.zone)).tzname() or self.zone)
+            moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=instant)
+            names.append(moment.astimezone(ZoneInfo(self.zone)).tzname() or self.zone)
         return pa.array(names, pa.string()).take(pa.array(places))
 
 

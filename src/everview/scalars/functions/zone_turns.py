@@ -39,11 +39,11 @@ def _turns(out: Kind, moment: Value, span: Value, zone: Value) -> Any:
     if isinstance(known, int):
         inside[:] = False
     at_edges = np.clip(moments.astype(object) - spans.astype(object), *YEARS).tolist()
-    found = [[int(turn)] for turn in at_edges]
+    turns = [[int(turn)] for turn in at_edges]
     if inside.any():
         looked_up = iter(_by_name(str(known), moments[inside], spans[inside]))
-        found = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), found, strict=True)]
-    listed: list[Any] = found if missing is None else [None if m else f for m, f in zip(missing, found, strict=True)]
+        turns = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), turns, strict=True)]
+    listed: list[Any] = turns if missing is None else [None if m else f for m, f in zip(missing, turns, strict=True)]
     return pa.array(listed, pa.list_(pa.int64())).cast(out)
 
 
@@ -64,7 +64,7 @@ def _by_name(zone: str, moments: Any, spans: Any) -> list[list[int]]:
 
 def _is_still(zone: str, moments: Any) -> Any:
     """Whether no clock is set near moments."""
-    ahead = [clock_in(zone, at) - at for at in (moments - NEAR, moments, moments + NEAR)]
+    ahead = [clock_in(zone, moment) - moment for moment in (moments - NEAR, moments, moments + NEAR)]
     return (ahead[0] == ahead[1]) & (ahead[1] == ahead[2])
 
 
@@ -73,9 +73,12 @@ def _looked_up(zone: str, moment: int, span: int, near: int) -> list[int]:
     begin, end = near - 2 * NEAR, near + 2 * NEAR
     sets = _clock_sets(zone, begin, end)
     ahead = {before for _, before, _ in sets} | {after for _, _, after in sets} | {int(_ahead(zone, [near])[0])}
-    jumps = [at + max(before, after) for at, before, after in _clock_sets(zone, moment - 2 * NEAR, moment + 2 * NEAR)]
-    breaks = {begin, *(at for at, _, _ in sets), *(jump - span - by for jump in jumps for by in ahead)}
-    starts = sorted(at for at in breaks if begin <= at < end)
+    jumps = [
+        instant + max(before, after)
+        for instant, before, after in _clock_sets(zone, moment - 2 * NEAR, moment + 2 * NEAR)
+    ]
+    breaks = {begin, *(instant for instant, _, _ in sets), *(jump - span - by for jump in jumps for by in ahead)}
+    starts = sorted(instant for instant in breaks if begin <= instant < end)
     moved = instants_in(zone, clock_in(zone, np.array(starts)) + span).tolist()
     return _passed(starts, moved, end, moment)
 
@@ -97,22 +100,22 @@ def _passed(starts: list[int], moved: list[int], end: int, moment: int) -> list[
 
 
 def _ahead(zone: str, moments: Any) -> Any:
-    at = np.array(moments, np.int64)
-    return clock_in(zone, at) - at
+    instants = np.array(moments, np.int64)
+    return clock_in(zone, instants) - instants
 
 
 def _clock_sets(zone: str, begin: int, end: int) -> list[tuple[int, int, int]]:
     """The moments between two at which the clocks of a zone are set, and how far ahead they are before and after."""
     grid = np.arange(begin // _SECOND * _SECOND, end + _GRID, _GRID)
     ahead = _ahead(zone, grid)
-    found: list[tuple[int, int, int]] = []
+    sets: list[tuple[int, int, int]] = []
     for place in np.flatnonzero(ahead[1:] != ahead[:-1]).tolist():
         low, high = int(grid[place]), int(grid[place + 1])
         while high - low > _SECOND:
             middle = (low + high) // 2 // _SECOND * _SECOND
             low, high = (middle, high) if _ahead(zone, [middle])[0] == ahead[place] else (low, middle)
-        found.append((high, int(ahead[place]), int(ahead[place + 1])))
-    return found
+        sets.append((high, int(ahead[place]), int(ahead[place + 1])))
+    return sets
 
 
 # -- months
@@ -136,11 +139,11 @@ def _month_turns(out: Kind, moment: Value, months: Value, zone: Value) -> Any:
     moments, counts = numbers(moment), numbers(whole(months, rows)).astype(np.int64)
     rough = moments.astype(object) - counts.astype(object) * MONTH
     inside = _inside(moments) & np.array([YEARS[0] + 2 * EDGE < at < YEARS[1] - 2 * EDGE for at in rough], bool)
-    found = [[int(at)] for at in np.clip(rough, *YEARS)]
+    turns = [[int(at)] for at in np.clip(rough, *YEARS)]
     if inside.any():
         looked_up = iter(_by_months(known, moments[inside], counts[inside]))
-        found = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), found, strict=True)]
-    listed: list[Any] = found if missing is None else [None if m else f for m, f in zip(missing, found, strict=True)]
+        turns = [next(looked_up) if there else turn for there, turn in zip(inside.tolist(), turns, strict=True)]
+    listed: list[Any] = turns if missing is None else [None if m else f for m, f in zip(missing, turns, strict=True)]
     return pa.array(listed, pa.list_(pa.int64())).cast(out)
 
 
@@ -165,10 +168,14 @@ def _month_turns_of(zone: int | str, moment: int, months: int, near: int) -> lis
     sets = _clock_sets(zone, begin, end) if isinstance(zone, str) else []
     jumps = _clock_sets(zone, moment - 2 * NEAR, moment + 2 * NEAR) if isinstance(zone, str) else []
     ahead = {int(_shown(zone, np.array([near]))[0]) - near, *(by for _, *both in sets for by in both)}
-    times = [0, *((at + max(before, after)) % _DAY for at, before, after in jumps)]
+    times = [0, *((instant + max(before, after)) % _DAY for instant, before, after in jumps)]
     days = range(begin // _DAY - 1, end // _DAY + 2)
-    breaks = {begin, *(at for at, _, _ in sets), *(day * _DAY + t - by for day in days for t in times for by in ahead)}
-    starts = sorted(at for at in breaks if begin <= at < end)
+    breaks = {
+        begin,
+        *(instant for instant, _, _ in sets),
+        *(day * _DAY + t - by for day in days for t in times for by in ahead),
+    }
+    starts = sorted(instant for instant in breaks if begin <= instant < end)
     moved = _told(zone, _months_on(_shown(zone, np.array(starts)), np.int64(months))).tolist()
     return _passed(starts, moved, end, moment)
 

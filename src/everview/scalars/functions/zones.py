@@ -69,13 +69,17 @@ def clock_in(zone: str, micros: Any) -> Any:
     """What the clock of a zone shows at instants, as if it were UTC."""
     near = np.minimum(micros, _LISTED)
     shown = numbers(pc.local_timestamp(pa.array(near).cast(pa.timestamp("us", zone))))
-    return _far(micros, shown, lambda at: at.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
+    return _far(
+        micros, shown, lambda moment: moment.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    )
 
 
 def instants_in(zone: str, shown: Any) -> Any:
     """The instants at which the clock of a zone shows times."""
     near = _near_instants(np.minimum(shown, _LISTED), zone)
-    return _far(shown, near, lambda at: at.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None))
+    return _far(
+        shown, near, lambda moment: moment.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None)
+    )
 
 
 def _far(micros: Any, near: Any, function: Callable[[dt.datetime], dt.datetime]) -> Any:
@@ -84,7 +88,7 @@ def _far(micros: Any, near: Any, function: Callable[[dt.datetime], dt.datetime])
     if not far.any():
         return near
     known, places = np.unique(micros[far], return_inverse=True)
-    moved = [_moved(int(at), function) for at in known]
+    moved = [_moved(int(micro), function) for micro in known]
     result = near.copy()
     result[far] = np.array(moved, np.int64)[places]
     return result

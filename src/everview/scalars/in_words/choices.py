@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from everview.operators.where import COMPARISONS
 from everview.operators.word_program import LEAST, NotInWords, is_wide, op
 from everview.scalars.expressions import Call, Column, Expression, Literal
 from everview.scalars.in_words.slots import TEXTS, Handler, Slots, literal_words
 from everview.types import BOOLEAN, DOUBLE, Type
 
-_ORDERS: Final = {
-    "equal": op.EQUAL,
-    "not_equal": op.LESS | op.GREATER,
-    "less": op.LESS,
-    "less_equal": op.LESS | op.EQUAL,
-    "greater": op.GREATER,
-    "greater_equal": op.GREATER | op.EQUAL,
-}
 _NAN: Final = Literal(math.nan, DOUBLE)
 
 
@@ -30,7 +23,7 @@ def _type_of(arguments: tuple[Expression, ...]) -> Type:
 
 
 def _compared(slots: Slots, call: Call, values: list[int], failure: int) -> int:
-    return slots.compared(_ORDERS[call.function], values[0], values[1], _type_of(call.arguments))
+    return slots.compared(COMPARISONS[call.function], values[0], values[1], _type_of(call.arguments))
 
 
 def _null_safe(slots: Slots, call: Call, values: list[int], failure: int) -> int:
@@ -51,13 +44,13 @@ def _in(slots: Slots, call: Call, values: list[int], failure: int) -> int:
     value = slots.literal(first) if isinstance(first, Literal) else values[0]
     constants = [member for member in members if isinstance(member, Literal) and is_searched(member)]
     rest = [(e, slot) for e, slot in zip(members, values[1:], strict=True) if not is_searched(e)]
-    found = _among(slots, value, constants, type_) if constants else slots.truth(False)
+    among = _among(slots, value, constants, type_) if constants else slots.truth(False)
     for _, slot in rest:
-        found = slots.emit(op.OR, found, slots.compared(op.EQUAL, value, slot, type_))
+        among = slots.emit(op.OR, among, slots.compared(op.EQUAL, value, slot, type_))
     for e, slot in rest:
         if not isinstance(e, (Literal, Column)):  # one that fails, fails even if another is equal
-            found = slots.emit(op.GUARD, found, slot)
-    return found
+            among = slots.emit(op.GUARD, among, slot)
+    return among
 
 
 def _among(slots: Slots, value: int, constants: list[Literal], type_: Type) -> int:
@@ -136,7 +129,7 @@ def _is_one_row(slots: Slots, call: Call, values: list[int], failure: int) -> in
 
 
 FUNCTIONS: Final[dict[str, Handler]] = {
-    **dict.fromkeys(_ORDERS, _compared),
+    **dict.fromkeys(COMPARISONS, _compared),
     "null_safe_equal": _null_safe,
     "in": _in,
     "and": _and_or,

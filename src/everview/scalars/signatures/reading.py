@@ -129,11 +129,11 @@ def _checked(name: str, option: str, value: str, written: Expression) -> str:
 # -- moments inside of structs
 
 
-def _as_text(type_: Type, of: tuple[Type, ...]) -> Type:
+def _as_text(type_: Type, types: tuple[Type, ...]) -> Type:
     """A struct with text for the fields of some types, also in structs inside."""
     if isinstance(type_, Struct):
-        return Struct(Field(f.name, _as_text(f.type, of), f.nullable) for f in type_.fields)
-    return STRING if type_ in of else type_
+        return Struct(Field(f.name, _as_text(f.type, types), f.nullable) for f in type_.fields)
+    return STRING if type_ in types else type_
 
 
 def _each_field(value: Expression, to: Type, change: Callable[[Expression, Type], Expression]) -> Expression:
@@ -188,8 +188,8 @@ def _in_form(options: TextOptions) -> Callable[[Expression, Type], Expression]:
 def _formed(value: Expression, options: TextOptions) -> Expression:
     """A struct with its moments as text, as far as the options have patterns for them."""
     given = ((TIMESTAMP, options.timestamps), (DATE, options.dates))
-    of = tuple(type_ for type_, form in given if form is not None)
-    return _each_field(value, _as_text(value.type, of), _in_form(options)) if of else value
+    formed = tuple(type_ for type_, form in given if form is not None)
+    return _each_field(value, _as_text(value.type, formed), _in_form(options)) if formed else value
 
 
 # -- JSON
@@ -259,7 +259,7 @@ def _from_json(name: str, arguments: Arguments) -> Typed | Expression:
 
 
 def _with_corrupt(options: TextOptions, type_: Type, name: str) -> TextOptions:
-    """The options with the name of the field that takes texts which are not of the schema, if the schema has it."""
+    """The options with the name of the schema's field for texts that do not fit, if the schema has one."""
     column = options.as_given.get(CORRUPT, _CORRUPT_RECORD)
     told = tuple(pair for pair in options.told if pair[0] != CORRUPT)
     field = next((f for f in type_.fields if f.name == column), None) if isinstance(type_, Struct) else None

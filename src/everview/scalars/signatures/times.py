@@ -100,11 +100,11 @@ def moved_by_calendar(name: str, moment: Expression, span: Expression, way: str)
     return Call(f"{way}_time_to", (there, time), moment.type, nullable)
 
 
-def _part(of: Type, gives: Type) -> Rule:
+def _part(type_: Type, gives: Type) -> Rule:
     def rule(name: str, arguments: Arguments) -> Typed:
         (a,) = arguments
-        if a.type not in INTERVALS or (a.type == YEAR_MONTH) != (of == YEAR_MONTH):
-            raise mismatch(name, (a.type,), f"it takes {of}")
+        if a.type not in INTERVALS or (a.type == YEAR_MONTH) != (type_ == YEAR_MONTH):
+            raise mismatch(name, (a.type,), f"it takes {type_}")
         return Typed((a,), gives)
 
     return rule

@@ -88,13 +88,13 @@ def _get(try_: bool) -> Rule:
     """``variant_get(variant, path [, type])``: the part at the path, cast to the type."""
 
     def rule(name: str, arguments: Arguments) -> Expression:
-        value, path, *of = arguments
+        value, path, *rest = arguments
         part = Call("variant_at", (_variant(name, value), implicit(path, STRING, name)), VARIANT, True)
-        if not of:
+        if not rest:
             return part
-        if not isinstance(of[0], Literal) or not isinstance(of[0].value, str):
-            raise mismatch(name, (of[0].type,), "the type is a literal, such as 'int'")
-        wanted = parse_type(of[0].value)
+        if not isinstance(rest[0], Literal) or not isinstance(rest[0].value, str):
+            raise mismatch(name, (rest[0].type,), "the type is a literal, such as 'int'")
+        wanted = parse_type(rest[0].value)
         if wanted == VARIANT:
             return part
         if not cast_from_variant(wanted):

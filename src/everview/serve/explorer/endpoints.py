@@ -89,10 +89,10 @@ async def node(door: HttpDoor, request: Request) -> Response:
     work = await explorer.work()
 
     def work_on(_: Any) -> dict[str, Any]:
-        found = explorer.folded().nodes.get(name)
-        if found is None:
+        known = explorer.folded().nodes.get(name)
+        if known is None:
             raise NotFound(f"there is no node {name}", hint="the circuit may have changed")
-        inside, at = found
+        inside, at = known
         each = inside[at]
         return {
             "id": name,

@@ -154,13 +154,13 @@ class FoldedCircuit:
 
     def _arrows(self, seen: Mapping[str, str]) -> Iterator[Arrow]:
         """An arrow for the streams between two boxes; a dashed one if only traces are read."""
-        found: dict[tuple[str, str], bool] = {}
+        arrows: dict[tuple[str, str], bool] = {}
         for source, target, label in self.edges:
             ends = seen.get(source), seen.get(target)
             if ends[0] is not None and ends[1] is not None and (ends[0] != ends[1] or source == target):
                 pair = ends[0], ends[1]
-                found[pair] = found.get(pair, True) and label != ""
-        for (source, target), dashed in found.items():
+                arrows[pair] = arrows.get(pair, True) and label != ""
+        for (source, target), dashed in arrows.items():
             yield Arrow(source, target, dashed=dashed)
 
     def _all_edges(self, circuit: Circuit) -> Iterator[tuple[str, str, str]]:
@@ -190,8 +190,10 @@ class FoldedCircuit:
             yield f"v:{name}", [drawn_id(circuit, node_id)]
         for name, (owner, node_id) in self.nodes.items():
             if isinstance(owner[node_id], Child):
-                exports = [at for at, node in enumerate(owner) if isinstance(node, Export) and node.child == node_id]
-                yield name, [drawn_id(owner, at) for at in exports]
+                exports = [
+                    number for number, node in enumerate(owner) if isinstance(node, Export) and node.child == node_id
+                ]
+                yield name, [drawn_id(owner, number) for number in exports]
 
     def _top(self, catalog: Catalog) -> list[str]:
         """The boxes of tables and views; tables of the system's own only if something reads them."""

@@ -1,4 +1,4 @@
-"""The timeline as the page takes it: the epochs after one that it has, each as plain data of a bounded size.
+"""The timeline for the page: the epochs after the last one that it has, as plain data of bounded size.
 
 ``number`` orders them, and is the moment at which an epoch began; a tick that failed has the epoch of the next one.
 """

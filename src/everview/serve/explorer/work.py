@@ -39,8 +39,8 @@ class CircuitWork:
     def how(self, name: str) -> str:
         """Where a node of the root runs; nodes of a recursion run where the recursion does, and have no entry."""
         if name not in self.known:
-            at = name[1:]
-            said = self.compiled.how(int(at)) if self.compiled is not None and at.isdecimal() else ""
+            node = name[1:]
+            said = self.compiled.how(int(node)) if self.compiled is not None and node.isdecimal() else ""
             self.known[name] = said
         return self.known[name]
 

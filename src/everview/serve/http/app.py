@@ -1,4 +1,4 @@
-"""The app: which path is answered by what, and what is seen to before and after every request.
+"""The app: its routes, and the checks before and after every request.
 
 Pages for people, the explorer of the database, are at ``/`` if `HttpDoor.explorer` has them.
 """

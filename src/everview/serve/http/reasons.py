@@ -42,10 +42,10 @@ def why_of(database: Database, name: str, given: Any, seconds: float) -> dict[st
     """Why a view has a row, which is given as its rows are told: an object of values of JSON by column."""
     catalog = core_of(database).catalog
     try:
-        found = catalog.find_view(name)
+        view = catalog.find_view(name)
     except UnknownName as error:
         raise NotFound(error.message, hint=error.hint) from None
-    schema = catalog.views[found].schema
+    schema = catalog.views[view].schema
     if not isinstance(given, dict) or {*given} != {*schema.names}:
         raise BadRows(f"a row of {name} has the columns {', '.join(schema.names)}", hint="give each its value")
     (row,) = to_rows(schema, rows_in(schema, dumped([given]), JSON).select(list(schema.names)))

@@ -119,12 +119,12 @@ def schema_of(database: Database, name: str) -> tuple[str, Schema]:
     """The full name of a table or a materialized view, and its columns."""
     catalog = core_of(database).catalog
     try:
-        found = catalog.find(name)
-        if found not in catalog.tables:
-            found = catalog.find_materialized(name)
+        relation = catalog.find(name)
+        if relation not in catalog.tables:
+            relation = catalog.find_materialized(name)
     except UnknownName as error:
         raise NotFound(error.message, hint=error.hint) from None
-    return found, catalog.relations[found].schema
+    return relation, catalog.relations[relation].schema
 
 
 def rows_held(snapshot: DatabaseSnapshot) -> dict[str, int]:

@@ -114,7 +114,7 @@ class DeclareCursor(DoorCommand):
 
 @dataclass(frozen=True, slots=True)
 class FetchCursor(DoorCommand):
-    """``FETCH 10 FROM name``, or ``MOVE``, which only passes over the rows; without a count it is all of them."""
+    """``FETCH 10 FROM name``, or ``MOVE``, which skips rows; ``count`` is None for all that are left."""
 
     name: str
     count: int | None = None

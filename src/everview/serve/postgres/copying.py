@@ -120,29 +120,29 @@ def _split(line: str, delimiter: str) -> list[str]:
     """The parts of a line between delimiters that no backslash escapes."""
     if "\\" not in line:
         return line.split(delimiter)
-    parts, start, at = list[str](), 0, 0
-    while at < len(line):
-        if line[at] == "\\":
-            at += 2
+    parts, start, place = list[str](), 0, 0
+    while place < len(line):
+        if line[place] == "\\":
+            place += 2
             continue
-        if line[at] == delimiter:
-            parts.append(line[start:at])
-            start = at + 1
-        at += 1
+        if line[place] == delimiter:
+            parts.append(line[start:place])
+            start = place + 1
+        place += 1
     return [*parts, line[start:]]
 
 
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    out, at = list[str](), 0
-    while at < len(text):
-        if text[at] == "\\" and at + 1 < len(text):
-            out.append(_UNESCAPES.get(text[at + 1], text[at + 1]))
-            at += 2
+    out, place = list[str](), 0
+    while place < len(text):
+        if text[place] == "\\" and place + 1 < len(text):
+            out.append(_UNESCAPES.get(text[place + 1], text[place + 1]))
+            place += 2
         else:
-            out.append(text[at])
-            at += 1
+            out.append(text[place])
+            place += 1
     return "".join(out)
 
 
@@ -157,12 +157,12 @@ def _csv_rows(text: str, form: CopyForm) -> Iterator[list[str | None]]:
 def _records(text: str, quote: str) -> Iterator[str]:
     """The lines of CSV; a line break in quotes ends none."""
     inside, start = False, 0
-    for at, c in enumerate(text):
+    for place, c in enumerate(text):
         if c == quote:
             inside = not inside
         elif c == "\n" and not inside:
-            yield text[start:at].removesuffix("\r")
-            start = at + 1
+            yield text[start:place].removesuffix("\r")
+            start = place + 1
     if inside:
         raise ClientError("unterminated CSV quoted field", "22P04")
     if start < len(text):
@@ -177,27 +177,27 @@ def _bare(written: str, quote: str) -> str:
     """A value without its quotes; two of them inside of quotes are one."""
     if quote not in written:
         return written
-    out, inside, at = list[str](), False, 0
-    while at < len(written):
-        c = written[at]
+    out, inside, place = list[str](), False, 0
+    while place < len(written):
+        c = written[place]
         if c != quote:
             out.append(c)
-        elif inside and written[at + 1 : at + 2] == quote:
+        elif inside and written[place + 1 : place + 2] == quote:
             out.append(quote)
-            at += 1
+            place += 1
         else:
             inside = not inside
-        at += 1
+        place += 1
     return "".join(out)
 
 
 def _raw_values(record: str, form: CopyForm) -> list[str]:
     """The values of a record as they are written, quotes and all."""
     parts, start, inside = list[str](), 0, False
-    for at, c in enumerate(record):
+    for place, c in enumerate(record):
         if c == form.quote:
             inside = not inside
         elif c == form.delimiter and not inside:
-            parts.append(record[start:at])
-            start = at + 1
+            parts.append(record[start:place])
+            start = place + 1
     return [*parts, record[start:]]

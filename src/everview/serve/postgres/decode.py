@@ -181,9 +181,9 @@ def _interval(text: str) -> dt.timedelta | Months:
     if iso is not None:
         parts = [(amount, unit) for amount, unit in zip(iso.groups(), _ISO_UNITS, strict=True) if amount]
     else:
-        at = 0
-        while at < len(text.rstrip()):
-            match = _SPAN.match(text, at)
+        place = 0
+        while place < len(text.rstrip()):
+            match = _SPAN.match(text, place)
             if match is None:
                 raise ValueError(text)
             hours, minutes, seconds, amount, unit = match.groups()
@@ -192,7 +192,7 @@ def _interval(text: str) -> dt.timedelta | Months:
                 parts += [(hours, "hour"), (sign + minutes, "min"), (sign + (seconds or "0"), "sec")]
             else:
                 parts.append((amount, _ALIASES.get(unit.lower(), unit.lower())))
-            at = match.end()
+            place = match.end()
     if not parts:
         raise ValueError(text)
     return _span({name: _sum(parts, name) for name in ("months", "micros")})

@@ -191,7 +191,7 @@ def _binary_numeric(value: decimal.Decimal) -> bytes:
     whole = whole.rjust(-(-len(whole) // 4) * 4, "0")
     fraction = fraction.ljust(-(-len(fraction) // 4) * 4, "0")
     both, weight = whole + fraction, len(whole) // 4 - 1
-    groups = [int(both[at : at + 4]) for at in range(0, len(both), 4)]
+    groups = [int(both[place : place + 4]) for place in range(0, len(both), 4)]
     while groups and groups[0] == 0:
         groups, weight = groups[1:], weight - 1
     while groups and groups[-1] == 0:

@@ -243,11 +243,11 @@ def run(
         with access.turns if reads else access.turns.writing():
             access.ready() if reads else access.ready_to_write()
             access.require_open()
-            found = _found(core, statement, values)
-            if found is not None:
+            known_rows = _found(core, statement, values)
+            if known_rows is not None:
                 statement.found[:] = [True]
-                _require_rows(len(found[1]), most)
-                return RunOutcome(f"SELECT {len(found[1])}", found[0], found[0].names, found[1])
+                _require_rows(len(known_rows[1]), most)
+                return RunOutcome(f"SELECT {len(known_rows[1])}", known_rows[0], known_rows[0].names, known_rows[1])
             planned = _planned(core, statement, values)
             if planned is not None:
                 return _outcome(planned.statement, run_planned(core, planned, _given(values)), most)

@@ -85,11 +85,8 @@ _TYPES: Final = (
 PG_TYPES: Final = {t.oid: t for t in _TYPES}
 PG_NAMES: Final = {t.name: t for t in _TYPES}
 PG_ARRAYS: Final = {t.array: t for t in _TYPES if t.array}
-_UNKNOWN: Final = 705
 TEXT: Final = 25
 JSON: Final = 114
-INT8: Final = 20
-TEXTS: Final = (18, 19, 25, 705, 1042, 1043)
 
 OID: Final = ScalarType("OID")  # of columns of the system catalog, which are BIGINT inside
 _OIDS: Final[dict[Type, int]] = {
@@ -128,11 +125,11 @@ def cast_oids(text: str) -> dict[int, int]:
     >>> cast_oids("SELECT $1::oid[], $2::uuid, $3::int4")
     {1: 1028, 2: 2950}
     """
-    found: dict[int, int] = {}
+    oids: dict[int, int] = {}
     for number, name, array in _CAST.findall(text):
         type_ = PG_NAMES[name.lower()]
-        found.setdefault(int(number), type_.array if array else type_.oid)
-    return found
+        oids.setdefault(int(number), type_.array if array else type_.oid)
+    return oids
 
 
 def as_system_type(type_: Type) -> Type:

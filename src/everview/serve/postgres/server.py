@@ -167,10 +167,10 @@ class PgServer:
 
 def _options(text: str) -> dict[str, str]:
     """The parameters of ``options='-c name=value --name=value'``."""
-    words, found = text.replace("\\ ", "\0").split(), dict[str, str]()
+    words, options = text.replace("\\ ", "\0").split(), dict[str, str]()
     for before, word in zip(["", *words], words, strict=False):
         given = word if before == "-c" else word[2:] if word.startswith(("-c", "--")) and len(word) > 2 else ""
         name, equals, value = given.partition("=")
         if equals:
-            found[name.replace("-", "_")] = value.replace("\0", " ")
-    return found
+            options[name.replace("-", "_")] = value.replace("\0", " ")
+    return options

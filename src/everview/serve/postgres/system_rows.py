@@ -166,8 +166,8 @@ class SystemRows:
                 continue
             schema, name = split_name(stored, catalog.schemas)
             schema = schema if schema in catalog.schemas else PUBLIC
-            found = SystemRelation(oids.of("relation", stored), schema, name, stored, relation, oids.of("type", stored))
-            made.append(_with_parts(found, oids) if isinstance(relation, TableDefinition) else found)
+            row = SystemRelation(oids.of("relation", stored), schema, name, stored, relation, oids.of("type", stored))
+            made.append(_with_parts(row, oids) if isinstance(relation, TableDefinition) else row)
         return made
 
     @cached_property

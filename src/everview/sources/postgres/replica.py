@@ -107,11 +107,11 @@ class PostgresReplica:
         return name
 
     def _require_published(self, publication: str) -> None:
-        found = self._connection.execute(
+        published = self._connection.execute(
             "SELECT 1 FROM pg_publication_tables WHERE pubname = %s AND schemaname = %s AND tablename = %s",
             (publication, *self._place),
         ).fetchone()
-        if found is None:
+        if published is None:
             hint = f'ALTER PUBLICATION "{publication}" ADD TABLE {quoted(*self._place)}'
             raise SourceError(f'publication "{publication}" does not have {self.name}', hint=hint)
 

@@ -26,8 +26,8 @@ class ProjectTables:
     def __init__(self, pipeline: Pipeline, notes: Folder, place: str) -> None:
         """``place`` is the folder that has a folder for each table."""
         self._pipeline, self._notes, self._place = pipeline, notes, place
-        found = notes.read(_NOTES)
-        self._epochs: dict[str, Any] = {} if found is None else json.loads(found)
+        written = notes.read(_NOTES)
+        self._epochs: dict[str, Any] = {} if written is None else json.loads(written)
 
     def write(self, output: DeclaredOutput, view: str) -> bool:
         """Write the table of a dataset if its rows have changed since; says whether it was written."""

@@ -90,12 +90,12 @@ class ProjectResolver:
 
     def upstream(self, name: str) -> set[str]:
         """All datasets and sources that a dataset reads, also by way of others, and itself."""
-        found, waiting = {name}, [name]
+        upstream, waiting = {name}, [name]
         while waiting:
-            new = self.reads.get(waiting.pop(), set[str]()) - found
-            found |= new
+            new = self.reads.get(waiting.pop(), set[str]()) - upstream
+            upstream |= new
             waiting += new
-        return found
+        return upstream
 
     # -- one dataset
 
@@ -371,13 +371,13 @@ def _patches() -> Iterator[tuple[Any, str, Any, Any]]:
         yield owner, method, before, _instead(before, found)
 
 
-def _instead(before: Any, found: Callable[..., Any]) -> Any:
+def _instead(before: Any, replacement: Callable[..., Any]) -> Any:
     @wraps(before)
     def method(self: Any, *args: Any, **named: Any) -> Any:
         resolver = _RESOLVER.get()
         if resolver is None:
             return before(self, *args, **named)
-        return found(resolver, before, self, *args, **named)
+        return replacement(resolver, before, self, *args, **named)
 
     return method
 

@@ -50,8 +50,8 @@ class ProjectFile:
         """The files of definitions, each once, in the order of the libraries and of their names."""
         seen: set[Path] = set()
         for pattern in self.libraries:
-            found = sorted(path for path in self.root.glob(pattern) if path.is_file())
-            for path in found:
+            paths = sorted(path for path in self.root.glob(pattern) if path.is_file())
+            for path in paths:
                 if "__pycache__" in path.parts or path in seen:
                     continue
                 seen.add(path)
@@ -64,11 +64,11 @@ class ProjectFile:
 def find_spec(start: Path) -> Path:
     """The specification in a folder, or in the nearest one above it."""
     for folder in (start.absolute(), *start.absolute().parents):
-        found = [folder / name for name in NAMES if (folder / name).is_file()]
-        if len(found) > 1:
+        files = [folder / name for name in NAMES if (folder / name).is_file()]
+        if len(files) > 1:
             raise PipelineError(f"{folder} has {' and '.join(NAMES)}", hint="remove one, or name it: --spec FILE")
-        if found:
-            return found[0]
+        if files:
+            return files[0]
     raise PipelineError(f"there is no {NAMES[1]} in {start} or above", hint="write one, or name it: --spec FILE")
 
 

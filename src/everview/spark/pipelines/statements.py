@@ -151,7 +151,7 @@ def relations_of(spark: SparkSession, text: str) -> list[NamedInText]:
 
 def _relations(root: Any) -> Iterator[NamedInText]:
     waiting: list[tuple[Any, bool]] = [(root, False)]
-    defined, found = set[str](), list[NamedInText]()
+    defined, read = set[str](), list[NamedInText]()
     while waiting:
         node, aliased = waiting.pop()
         kind = str(node.getClass().getSimpleName())
@@ -160,12 +160,12 @@ def _relations(root: Any) -> Iterator[NamedInText]:
             start, stop = node.origin().startIndex(), node.origin().stopIndex()
             if not start.isEmpty():
                 stream = bool(node.isStreaming())
-                found.append(NamedInText(parts, stream, aliased, int(start.get()), int(stop.get())))
+                read.append(NamedInText(parts, stream, aliased, int(start.get()), int(stop.get())))
         if kind == "UnresolvedWith":
             defined |= {str(pair._1()).lower() for pair in items(node.cteRelations())}
         below = aliased if kind == "NamedStreamingRelation" else kind == "SubqueryAlias"
         waiting += [(child, below) for side in (node.children(), node.innerChildren()) for child in items(side)]
-    yield from (one for one in found if len(one.parts) != 1 or one.parts[0].lower() not in defined)
+    yield from (one for one in read if len(one.parts) != 1 or one.parts[0].lower() not in defined)
 
 
 def _dotted(parts: Any) -> str:

@@ -63,8 +63,8 @@ def noted_columns(folder: Folder) -> dict[str, str]:
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any]:
-    found = folder.read(name)
-    return {} if found is None else json.loads(found)
+    text = folder.read(name)
+    return {} if text is None else json.loads(text)
 
 
 @dataclass(frozen=True)

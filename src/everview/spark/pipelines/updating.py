@@ -143,15 +143,15 @@ class PipelineProject(Closing):
 
         A temporary view is a part of the queries that read it.
         """
-        found, waiting = set[str](), [*whole]
+        reached, waiting = set[str](), [*whole]
         while waiting:
             for name in self._resolver.reads[waiting.pop()]:
                 output = self.declarations.outputs.get(name)
                 if output is None:
-                    found.add(name)
+                    reached.add(name)
                 elif output.kind == "temporary view":
                     waiting.append(name)
-        return found
+        return reached
 
     def _take_in(self, wanted: Collection[str], whole: Collection[str]) -> tuple[str, ...]:
         notes = SourceNotes.of(self._notes, self.pipeline.token)
@@ -235,12 +235,12 @@ class _Uncached(SourceFileLoader):
 
 
 def _run(path: Path, spark: SparkSession) -> None:
-    found = importlib.util.spec_from_file_location(path.stem, str(path), loader=_Uncached(path.stem, str(path)))
-    assert found is not None and found.loader is not None, "a file that ends in .py is a module"
-    module = importlib.util.module_from_spec(found)
+    spec = importlib.util.spec_from_file_location(path.stem, str(path), loader=_Uncached(path.stem, str(path)))
+    assert spec is not None and spec.loader is not None, "a file that ends in .py is a module"
+    module = importlib.util.module_from_spec(spec)
     module.__dict__["spark"] = spark
     try:
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
     except EverviewError:
         raise
     except Exception as error:

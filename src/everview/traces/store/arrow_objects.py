@@ -80,13 +80,13 @@ class ArrowObjects:
 
     def size(self, name: str) -> int | None:
         with self._told():
-            found = self._files.get_file_info(self._at(name))
-        return found.size if found.type == pafs.FileType.File else None
+            info = self._files.get_file_info(self._at(name))
+        return info.size if info.type == pafs.FileType.File else None
 
     def names(self, under: str) -> list[str]:
         with self._told():
-            found = self._files.get_file_info(pafs.FileSelector(self._at(under), allow_not_found=True))
-        return [each.base_name for each in found if each.type == pafs.FileType.File]
+            infos = self._files.get_file_info(pafs.FileSelector(self._at(under), allow_not_found=True))
+        return [each.base_name for each in infos if each.type == pafs.FileType.File]
 
     def delete(self, name: str) -> None:
         with self._told(), suppress(FileNotFoundError):
@@ -293,7 +293,7 @@ def _without_secrets(url: str) -> str:
     's3://bank/state'
     """
     parts = urlsplit(url)
-    user, at, host = parts.netloc.rpartition("@")
+    user, sign, host = parts.netloc.rpartition("@")
     if parts.scheme.lower() == "abfss":  # the container, or the account
-        host = f"{user.partition(':')[0]}{at}{host}"
+        host = f"{user.partition(':')[0]}{sign}{host}"
     return urlunsplit((parts.scheme, host, parts.path, "", ""))

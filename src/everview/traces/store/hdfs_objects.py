@@ -110,8 +110,8 @@ class HdfsObjects:
 
     def size(self, name: str) -> int | None:
         with self._told(), suppress(FileNotFoundError):
-            found = self._client.get_file_info(self._at(name))
-            return None if found.isdir else int(found.length)
+            info = self._client.get_file_info(self._at(name))
+            return None if info.isdir else int(info.length)
         return None
 
     def names(self, under: str) -> list[str]:
@@ -134,8 +134,8 @@ class HdfsObjects:
 
     def _write(self, path: str, data: memoryview) -> None:
         with self._client.create(path) as file:
-            for at in range(0, len(data), CHUNK):
-                file.write(data[at : at + CHUNK])
+            for start in range(0, len(data), CHUNK):
+                file.write(data[start : start + CHUNK])
             file.hsync()
 
     def _make_folder(self, folder: str) -> None:

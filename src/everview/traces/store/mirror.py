@@ -212,12 +212,12 @@ class SegmentCache:
 
 
 def _sizes(folder: Path) -> list[tuple[Path, int, float]]:
-    found: list[tuple[Path, int, float]] = []
+    sizes: list[tuple[Path, int, float]] = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError):
-            at = path.stat()
-            found.append((path, at.st_size, at.st_mtime))
-    return found
+            status = path.stat()
+            sizes.append((path, status.st_size, status.st_mtime))
+    return sizes
 
 
 def _new_folder(cache: Path) -> tuple[Path, int]:

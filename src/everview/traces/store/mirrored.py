@@ -60,12 +60,12 @@ class MirroredPaths(StatePaths):
 
     def identity(self) -> tuple[int, ...]:
         try:
-            found = self.mirror.objects.read(IDENTITY)
+            stored = self.mirror.objects.read(IDENTITY)
         except OSError as error:
             raise StoreError(f"the state at {self.place} cannot be read: {error}", hint=REACH) from error
-        if found is None:
+        if stored is None:
             raise FileNotFoundError(f"there is no state at {self.place}")
-        return crc32(found), len(found)
+        return crc32(stored), len(stored)
 
     def segment(self, name: str) -> Path:
         return self.cache.path(name)

@@ -140,12 +140,12 @@ def _header(data: bytes, start: int, path: Path) -> _Header:
     return header
 
 
-def _record_at(data: bytes, at: int, size: int, path: Path) -> LogRecord | None:
+def _record_at(data: bytes, start: int, size: int, path: Path) -> LogRecord | None:
     """The record that begins here, or None if it is the last, and torn."""
     try:
-        return _whole_record(data, at, size, path)
+        return _whole_record(data, start, size, path)
     except CorruptState:
-        if _is_torn(data, at, size, path):
+        if _is_torn(data, start, size, path):
             return None
         raise
 
@@ -166,14 +166,14 @@ def _whole_record(data: bytes, at: int, size: int, path: Path) -> LogRecord | No
     return LogRecord(RecordKind(header.kind), header.epoch, data[start:data_at], data_at, end)
 
 
-def _is_torn(data: bytes, at: int, size: int, path: Path) -> bool:
+def _is_torn(data: bytes, start: int, size: int, path: Path) -> bool:
     """Whether a sector of this record was never written, and no record follows."""
     try:
-        header = _header(data, at, path)
+        header = _header(data, start, path)
     except CorruptState:
-        return _has_blank_sector(data, at, at + HEAD) and not _has_record(data, at + 1, size, path)
-    end = at + HEAD + header.text + header.data + len(END)
-    return size <= end and _has_blank_sector(data, at, end)
+        return _has_blank_sector(data, start, start + HEAD) and not _has_record(data, start + 1, size, path)
+    end = start + HEAD + header.text + header.data + len(END)
+    return size <= end and _has_blank_sector(data, start, end)
 
 
 def _has_blank_sector(data: bytes, start: int, end: int) -> bool:
@@ -184,12 +184,12 @@ def _has_blank_sector(data: bytes, start: int, end: int) -> bool:
 
 def _has_record(data: bytes, start: int, size: int, path: Path) -> bool:
     """Whether a whole record begins anywhere from `start` on."""
-    at = data.find(MARK, start, size)
-    while at >= 0:
+    mark = data.find(MARK, start, size)
+    while mark >= 0:
         with suppress(CorruptState):
-            if _whole_record(data, at, size, path) is not None:
+            if _whole_record(data, mark, size, path) is not None:
                 return True
-        at = data.find(MARK, at + 1, size)
+        mark = data.find(MARK, mark + 1, size)
     return False
 
 

@@ -152,16 +152,16 @@ def times(layout: StatePaths) -> dict[int, int]:
 
     Epochs of a state that was written before commits had times are missing.
     """
-    readable, found = set(epochs(layout)), dict[int, int]()
+    readable, committed = set(epochs(layout)), dict[int, int]()
     for path in layout.generations():
         try:
             for record in records(path, path.read_bytes()):
-                at = record.document.get("at")
-                if at is not None and record.epoch in readable:
-                    found[record.epoch] = at
+                micros = record.document.get("at")
+                if micros is not None and record.epoch in readable:
+                    committed[record.epoch] = micros
         except (CorruptState, FileNotFoundError):
             continue
-    return dict(sorted(found.items()))
+    return dict(sorted(committed.items()))
 
 
 def _readable(path: Path) -> list[int]:

@@ -71,8 +71,8 @@ def _mapped(path: Path, size: int) -> mmap.mmap | None:
     """A map of a file that is whole, and not about to be removed; None if there is none."""
     with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        at = os.fstat(file.fileno())
-        if at.st_nlink and at.st_size == size:
+        status = os.fstat(file.fileno())
+        if status.st_nlink and status.st_size == size:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # has the lock as long as it lasts
     return None
 

@@ -20,7 +20,7 @@ from everview.kernels.linear import negated
 from everview.kernels.sort import arrange
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedStep, TimedView
-from everview.traces.view import TraceView
+from everview.traces.view import Batches, TraceView
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
 
@@ -127,6 +127,16 @@ def _views(task: Task, cells: Mapping[int, Matrix], before: Before, everywhere: 
     return [_view(read, cells, before) for read in task.reads]
 
 
+def alone(cells: Mapping[int, Matrix], before: Before) -> Everywhere:
+    """The reads of whole traces by the only shard there is: its own cells are all that others could have shared."""
+    return lambda read: Wide([_batches(_view(read, cells, before))])
+
+
+def _batches(view: TraceView) -> Batches:
+    assert isinstance(view, Batches), "tasks read batches"
+    return view
+
+
 def close_feedbacks(program: Program, cells: Mapping[int, Matrix], before: Before, stage: Stage) -> dict[int, Matrix]:
     """The appends that make feedbacks remember this tick's inputs in place of the last tick's."""
     appends: dict[int, Matrix] = {}
@@ -220,6 +230,11 @@ def _moment(view: TimedView, read: Read, cells: Mapping[int, Matrix], now: Words
     if read.moment is Moment.BEFORE or read.node not in cells:
         return view
     return TimedView(view.past, view.seen.plus(stamped(cells[read.node], now)))
+
+
+def alone_at(now: Words, cells: Mapping[int, Matrix], readings: Readings) -> Everywhere:
+    """The reads of `alone`, at a nested time."""
+    return lambda read: Wide([_batches(_moment(readings(read.node), read, cells, now).seen)])
 
 
 def _note(ran: Ran, node_id: int, step: TimedStep) -> None:

@@ -41,8 +41,9 @@ class Once(dict[Read, Wide]):
 class InProcess:
     """Stages in this process, one shard after the other, over traces in memory."""
 
-    def __init__(self, program: Program, state: ProgramState, context: Context) -> None:
-        self.program, self.state, self.context = program, state, context
+    def __init__(self, program: Program, state: ProgramState, context: Context, *, alone: bool = True) -> None:
+        """``alone`` says that no stage runs elsewhere: compiled code keeps rows where only it finds them."""
+        self.program, self.state, self.context, self._alone = program, state, context, alone
         self.compiled: Compiled | None = None  # the program as compiled code, if the open epoch runs by it
 
     def run(self, first: int, last: int, cells: Cells) -> None:
@@ -66,7 +67,7 @@ class InProcess:
 
     def _chosen(self, cells: Cells) -> Compiled | None:
         """Compiled code for an epoch of few rows; operators' own steps for many, and for a part of a program."""
-        if self.state.program is not self.program or sum(map(len, cells[0].values())) >= MANY:
+        if not self._alone or self.state.program is not self.program or sum(map(len, cells[0].values())) >= MANY:
             return None
         return self.state.compiled if FOR_TICKS.over or FOR_TICKS.is_over() else None
 

@@ -21,6 +21,7 @@ from everview.runtimes.embedded import runtime
 from everview.runtimes.spark import turned_views
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.stored_change import StoredChange
+from everview.runtimes.spark.worker import replica
 from everview.runtimes.tables import Table
 from everview.spark.queries import Queries
 from everview.traces.store import Store
@@ -44,6 +45,7 @@ BODIES = {
     "apart": "SELECT DISTINCT g FROM u",
     "reached": "WITH RECURSIVE r AS (SELECT id AS a, v AS b FROM t UNION SELECT r.a, t.v FROM r JOIN t ON r.b = t.id) "
     "SELECT a, b FROM r",
+    "ring": "SELECT a.id, b.id AS o FROM t a JOIN t b ON a.v = b.id JOIN t c ON b.v = c.id AND c.v = a.id",
 }
 Views = Mapping[str, str]  # by name, what it is of `BODIES`
 
@@ -89,17 +91,18 @@ def upserts(held: dict[int, Any], rows: list[Any]) -> list[Any]:
     definitions=st.lists(views, min_size=2, max_size=3),
     feeds=st.lists(batches, min_size=3, max_size=3),
     place=st.sampled_from(["driver", "cluster"]),
+    shards=st.sampled_from([2, 1]),
     running=st.booleans(),
     most=st.sampled_from([0, 100, 1 << 20]),
 )
 def test_views_after_other_definitions(
-    definitions: list[Views], feeds: list[Any], place: Any, running: bool, most: int
+    definitions: list[Views], feeds: list[Any], place: Any, shards: int, running: bool, most: int
 ) -> None:
     """Also if a turn says its changes, all or only larger ones, by the epochs that they lie between."""
     with TemporaryDirectory() as folder, patch.object(turned_views, "MOST_BYTES", most):
         path, held, sums, told = Path(folder) / "s", {}, Counter[Any](), set[int]()
         columns: dict[str, Any] = {}
-        run = opened(path, definitions[0], place=place)
+        run = opened(path, definitions[0], place=place, shards=shards)
         tick(run, {"u": [((g, f"g{g}"), 1) for g in range(3)]})
         for views, feed in zip(definitions, feeds, strict=False):
             if running:
@@ -108,7 +111,7 @@ def test_views_after_other_definitions(
                     run.redefine(circuit, TABLES, views)
             else:
                 run.close()
-                run = opened(path, views, place=place)
+                run = opened(path, views, place=place, shards=shards)
             moved = {old: new for new, old in run.run.renamed.items() if new not in columns and old not in views}
             columns = {moved.get(view, view): schema for view, schema in columns.items()}
             sums = Counter({(moved.get(view, view), row): n for (view, row), n in sums.items()})
@@ -128,6 +131,31 @@ def test_views_after_other_definitions(
                 shown = {row: n for (name, row), n in sums.items() if name == view and n}
                 assert shown == dict(run.run.view(view).contents())
         run.close()
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_one_shard_is_enough(tmp_path: Path, place: Any) -> None:
+    """Loops and joins of many relations read what the only shard has made in the same tick."""
+    views = {"reached": "reached", "ring": "ring"}
+    with opened(tmp_path / "s", views, place=place, shards=1) as run:
+        for edges in ([(0, 1), (1, 2), (2, 0)], [(2, 3), (3, 0)]):
+            gone = [(row, -1) for row, _ in run.contents("t") if row[0] in dict(edges)]
+            tick(run, {"t": [*gone, *(((a, 1, None, b), 1) for a, b in edges)]})
+            check(run, circuit_of(views))
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_a_value_that_was_let_go_of_comes_back(tmp_path: Path, place: Any) -> None:
+    views = {"a": "SELECT upper(name) || '!' AS x FROM u"}
+    with opened(tmp_path / "s", views, place=place) as run:
+        for change in ([((1, "Ada"), 1)], [((1, "Ada"), -1)], [((2, "Bob"), 1)]):
+            tick(run, {"u": change})
+        replica(run.path, run.epoch).dictionary()  # a task has looked at the values before
+        run.upkeep.vacuum(1)
+        tick(run, {"u": [((3, "Ada"), 1)]})
+        check(run, circuit_of(views))
+    with opened(tmp_path / "s", views, place=place) as run:
+        check(run, circuit_of(views))
 
 
 def note(sums: Counter[Any], run: Engine, told: set[int]) -> None:
@@ -303,7 +331,7 @@ def check_moved(run: Engine, circuit: Circuit) -> None:
     check(run, circuit)
     tick(run, {"t": [((20 + run.epoch, "new", 2, 20), 1), ((3, None, 0, 4), -1 if run.epoch == 3 else 0)]})
     check(run, circuit)
-    run.vacuum(1)
+    run.upkeep.vacuum(1)
     check(run, circuit)
 
 

@@ -317,7 +317,8 @@ class Engine(Closing):
                 views={node: MOST_BYTES if name in self.delivered else INLINE_BYTES for node, name in views.items()},
                 describe=describe,
             )
-            place = Adaptive(InProcess(program, run.state, run.context), cluster, self.placement, decision)
+            here = InProcess(program, run.state, run.context, alone=False)
+            place = Adaptive(here, cluster, self.placement, decision)
             with closing(cluster):
                 outputs: dict[str, Change] = {**run.compute(cells, place)}
             for node, rows in cluster.large.items():

@@ -155,16 +155,21 @@ class EvolvingRun(Embedded):
     def vacuum(self, keep_epochs: int = 1, swept: Swept = Sweep.here) -> None:
         """Let go of values that no row refers to, and of stored epochs before the last few; ``swept`` finds the edits.
 
-        The dictionary here forgets everything first: it must not take for stored what is about to go.
+        The dictionary here forgets everything first, and loads nothing before that is done: it must not take for stored
+        what is about to go.
         """
         self._require_open()
         if keep_epochs < 1:
             raise EverviewError(f"vacuum cannot keep {keep_epochs} epochs", hint=KEEP)
         assert self.durable is not None, "the state is stored"
         self.durable.tidy(self.state)
-        sweep = self._sweep()
-        self.act(self._forget_values, self._forgotten)
-        self.durable.vacuum(swept(sweep), keep_epochs)
+        durable, sweep = self.durable, self._sweep()
+
+        def let_go() -> None:
+            self._forget_values()
+            durable.vacuum(swept(sweep), keep_epochs)
+
+        self.act(let_go, self._forgotten)
 
     def _sweep(self) -> Sweep:
         assert self.durable is not None, "the state is stored"

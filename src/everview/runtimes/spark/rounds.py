@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.circuit.nodes import Read
 from everview.circuit.program import Program, trace_columns
-from everview.circuit.stepping import Everywhere, Owed, Ran, run_stage_at
+from everview.circuit.stepping import Everywhere, Owed, Ran, alone_at, run_stage_at
 from everview.kernels.threads import keep_to
 from everview.kernels.timed import stamped
 from everview.operators.operator import Context, Moment, TimedView
@@ -118,6 +118,7 @@ class Round:
         due = Owed(kinds[RowKind.HELD], kinds[RowKind.WOKEN])
         now = np.array(self.at, np.int64)
         readings = lambda node: self._reading(shard, node, context)  # noqa: E731
+        everywhere = everywhere if self.program.shards > 1 else alone_at(now, cells, readings)
         return run_stage_at(
             self.program, self.program.stages[self.stage], now, cells, readings, everywhere, due, context
         )

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from everview.circuit.nodes import Apply, Feedback, Read
 from everview.circuit.program import Program, Stage
-from everview.circuit.stepping import Before, close_feedbacks, run_stage
+from everview.circuit.stepping import Before, alone, close_feedbacks, run_stage
 from everview.errors import EverviewError, WeightOverflow
 from everview.kernels.threads import keep_to
 from everview.operators.operator import Context, Moment
@@ -240,7 +240,8 @@ class _Work:
         given = set(cells) if self.number == self.job.first > 0 else set[int]()
         if self.number == 0:
             yield from self._resolve(shard, cells, before)
-        ran = run_stage(self.program, self.stage, cells, before, self._everywhere, self.context)
+        everywhere = self._everywhere if self.program.shards > 1 else alone(cells, before)
+        ran = run_stage(self.program, self.stage, cells, before, everywhere, self.context)
         appends = ran.appends | close_feedbacks(self.program, cells, before, self.stage)
         for node, batch in appends.items():
             if batch.shape[0] and self.program.names[node] not in self.job.held:

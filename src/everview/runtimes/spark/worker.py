@@ -51,11 +51,14 @@ class Replica:
         if before is None:
             self._reader = Store.attach(self.path, epoch)
         elif before.epoch != epoch:
-            self._reader = before.at(epoch)
-            before.close()
-            if before.log != self._reader.log:
-                self._held = {key: self._listed(key) for key in self._held if key in self._reader.manifest.slices}
+            self._go_on(before, before.at(epoch))
         return self
+
+    def _go_on(self, before: Reader, reader: Reader) -> None:
+        self._reader = reader
+        before.close()
+        if before.log != reader.log:
+            self._held = {key: self._listed(key) for key in self._held if key in reader.manifest.slices}
 
     def slices(self, name: str, shard: int) -> Sequence[Slice]:
         """The slices of a trace on a shard, largest and oldest first."""
@@ -66,6 +69,9 @@ class Replica:
 
     def dictionary(self) -> Dictionary:
         """The interned values of the epoch; whoever adds to it rolls back when done."""
+        reader = self._at()
+        if reader.is_superseded:  # a vacuum may have let go of values: what comes back is new to the store
+            self._go_on(reader, Store.attach(self.path, reader.epoch))
         if self.entries.is_behind or self._dictionary.nbytes > CACHED:
             self.forget_values()
         self.entries.load_small(self._dictionary)

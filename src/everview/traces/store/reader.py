@@ -130,6 +130,12 @@ class Reader(State):
         # A duplicate shares the lock, which lasts until both are closed.
         return None if read is None else Reader(self._layout, read, log, os.dup(pinned))
 
+    @property
+    def is_superseded(self) -> bool:
+        """Whether a later log has this epoch, too: then slices were merged since, or values let go of."""
+        self._layout.refresh(thorough=False)
+        return log_of(self._layout, self.epoch) != self.log
+
     def close(self) -> None:
         pinned, self._pinned = self._pinned, None
         if pinned is not None:

@@ -222,6 +222,24 @@ def test_hosts_and_origins(client, headers, status):
     assert client("GET", "/v1/query?sql=SELECT%201", **headers)[0] == status
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow"),
+    [
+        ("PUT", "/v1/query", 405, "GET, HEAD, POST"),
+        ("DELETE", "/v1/views/t", 405, "GET, HEAD"),
+        ("GET", "/v1/ingest/t", 405, "POST"),
+        ("DELETE", "/v1/nothing", 404, None),
+        ("POST", "/v1/ingest/t?upsert=true", 400, None),  # a parameter that is not there is not passed over
+        ("GET", "/v1/views?limit=1", 400, None),
+        ("GET", "/v1/views/totals/changes?from=1", 400, None),
+        ("GET", "/v1/query?sql=SELECT%201&params=[1]", 400, None),
+    ],
+)
+def test_methods_and_parameters_that_are_not_there(client, method, path, status, allow):
+    told, headers, _ = client.raw(method, path)
+    assert (told, headers.get("allow")) == (status, allow)
+
+
 def test_changes_as_events(client, server):
     events = Events(server.port, "/v1/views/totals/changes")
     kind, start, data = events.next()

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import everview as ev
+from everview.database.snapshots import snapshot_of
 from everview.errors import (
     DefinitionError,
     NoSuchRow,
@@ -186,9 +187,11 @@ def test_base_rows_alone_give_the_row_of_a_kept_view(kept: Any, given_: dict[str
     hold(kept, given_)
     asked = [(name, row) for name in kept.views() for row in list(dict.fromkeys(kept.view(name).rows()))[:4]]
     told = [kept.why(name, row, rows=100) for name, row in asked]
+    seen = snapshot_of(kept, whole=True)
     for (name, row), why in zip(asked, told, strict=True):
         assert why.complete, f"{name} {row}\n{why}"
         hold(kept, why.base_rows())
+        assert str(seen.reader().why(name, row, rows=100)) == str(why)  # whatever has changed meanwhile
         assert row in kept.view(name).rows(), f"{name} {row}\n{why}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from typing import Any, Final, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from everview.errors import (
@@ -97,11 +97,14 @@ async def body_of(request: Request, limit: int) -> bytes:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise _too_large(limit)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            parts.append(part)
+    except ClientDisconnect:  # nobody is there to be told
+        raise StatementCancelled("the client has gone before its request was complete") from None
     return b"".join(parts)
 
 

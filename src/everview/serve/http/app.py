@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everview.database.answers import Answer
+from everview.database.snapshots import snapshot_of
 from everview.errors import EverviewError
 from everview.exposition import CONTENT_TYPE
 from everview.serve.counts import metrics_of_owner
@@ -287,7 +288,8 @@ async def why(door: HttpDoor, request: Request) -> Response:
     name = request.path_params["name"]
     asked = _object(await body_of(request, door.owner.limits.body_bytes), '{"row": {"id": 1}}')
     row, seconds = asked.get("row"), door.owner.limits.statement_seconds
-    told = door.owner.submit(lambda database: why_of(database, name, row, min(seconds, WHY_SECONDS)))
+    seen = await result_of(request, door.owner.submit(partial(snapshot_of, whole=True)))
+    told = door.owner.read(lambda _: why_of(seen.reader(), name, row, min(seconds, WHY_SECONDS)))
     return said(await result_of(request, told))
 
 

@@ -52,6 +52,16 @@ def outcome(connection, text):
         return error.sqlstate
 
 
+def copied(connection, text, data):
+    """The SQLSTATE of the error of a COPY; None if there is none."""
+    try:
+        with connection.cursor().copy(text) as copy:
+            copy.write(data)
+    except psycopg.Error as error:
+        return error.sqlstate
+    return None
+
+
 # -- sizes
 
 
@@ -231,6 +241,28 @@ def test_a_definition_that_a_rollback_does_not_undo_is_told(client):
     assert len(told) == 1
 
 
+@pytest.mark.parametrize(
+    ("texts", "name", "timeout"),
+    [
+        ("BEGIN; SET LOCAL statement_timeout TO '5s'; SET application_name TO b; COMMIT", "b", "0"),
+        ("BEGIN; SET statement_timeout TO '5s'; SET LOCAL statement_timeout TO '6s'; COMMIT", "a", "5s"),
+        ("BEGIN; SET statement_timeout TO '5s'; SET application_name TO b; ROLLBACK", "a", "0"),
+        ("BEGIN; SET application_name TO b; SAVEPOINT s; SET application_name TO c; ROLLBACK TO s; COMMIT", "b", "0"),
+        (
+            "BEGIN; SELECT set_config('statement_timeout', '5s', true); COMMIT; SET LOCAL statement_timeout TO 7",
+            "a",
+            "0",
+        ),
+    ],
+)
+def test_a_setting_holds_as_long_as_its_transaction(client, texts, name, timeout):
+    client.execute("SET application_name TO a; RESET statement_timeout")
+    for text in texts.split("; "):
+        client.execute(text)
+    assert client.execute("SHOW statement_timeout").fetchone() == (timeout,)
+    assert client.info.parameter_status("application_name") == name
+
+
 # -- HTTP
 
 
@@ -296,6 +328,42 @@ def test_random_requests_get_an_answer(http):
 # -- COPY and definitions
 
 
+HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+ROW = b"\0\2" + b"\0\0\0\x08" + b"\0\0\0\0\0\0\0\x08" + b"\xff\xff\xff\xff"
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        (HEAD + ROW + b"\xff\xff", None),
+        (HEAD + ROW, None),
+        (b"8\ta\n", "22P04"),
+        (HEAD[:-1], "22P04"),
+        (HEAD[:-4] + b"\0\0\0\3abc" + ROW, None),  # an extension is passed over
+        (HEAD[:-4] + b"\x7f\xff\xff\xff" + ROW, "22P04"),
+        (HEAD + ROW[:-1], "22P04"),
+        (HEAD + b"\0\1" + ROW[2:], "22P04"),
+        (HEAD + ROW[:2] + b"\x7f\xff\xff\xff" + ROW[6:], "22P04"),
+        (HEAD + ROW[:2] + b"\xff\xff\xff\xf0" + ROW[6:], "22P04"),
+        (HEAD + ROW[:2] + b"\0\0\0\7" + ROW[7:], "22P03"),
+        (HEAD + b"\xff\xff" + ROW, "22P04"),
+    ],
+)
+def test_binary_that_lies_about_itself_is_refused(client, data, state):
+    assert copied(client, "COPY t (k, v) FROM STDIN (FORMAT binary)", data) == state
+    client.execute("DELETE FROM t WHERE k = 8")
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_copied_binary_is_taken_back(client, rows):
+    query = f"SELECT k + 100 AS k, v, n, a, y FROM t ORDER BY k LIMIT {rows}"
+    with client.cursor().copy(f"COPY ({query}) TO STDOUT (FORMAT binary)") as copy:
+        data = b"".join(copy)
+    assert copied(client, "COPY t FROM STDIN BINARY", data) is None
+    taken = client.execute("DELETE FROM t WHERE k > 100 RETURNING v, n, a, y").fetchall()
+    assert sorted(taken) == client.execute(f"SELECT v, n, a, y FROM t ORDER BY k LIMIT {rows}").fetchall()
+
+
 @pytest.mark.parametrize(
     ("options", "data", "state"),
     [
@@ -306,17 +374,8 @@ def test_random_requests_get_an_answer(http):
     ],
 )
 def test_options_of_copy_are_kept_or_refused(client, options, data, state):
-    def copied():
-        with client.cursor().copy(f"COPY t (k, v) FROM STDIN WITH ({options})") as copy:
-            copy.write(data)
-
-    if state is None:
-        copied()
-        assert client.execute("DELETE FROM t WHERE k = 8").rowcount == 1
-    else:
-        with pytest.raises(psycopg.Error) as caught:
-            copied()
-        assert caught.value.sqlstate == state
+    assert copied(client, f"COPY t (k, v) FROM STDIN WITH ({options})", data) == state
+    assert client.execute("DELETE FROM t WHERE k = 8").rowcount == (state is None)
 
 
 def test_a_schema_with_content_has_dependents(client):
@@ -361,6 +420,23 @@ def test_cursors_are_moved_closed_and_end_with_their_transaction(client):
     client.execute("ROLLBACK")
     for text, state in (("FETCH c", "34000"), ("CLOSE c", "34000"), ("FETCH BACKWARD 1 FROM c", "0A000")):
         assert outcome(client, text) == state
+
+
+def test_a_cursor_with_hold_outlives_the_commit_of_its_transaction(client):
+    client.execute("DECLARE alone CURSOR WITH HOLD FOR SELECT k FROM t ORDER BY k")
+    client.execute("BEGIN; DECLARE held CURSOR WITH HOLD FOR SELECT k FROM t ORDER BY k; DECLARE c CURSOR FOR SELECT 1")
+    client.execute("COMMIT")
+    client.execute("BEGIN; DECLARE lost CURSOR WITH HOLD FOR SELECT 1; ROLLBACK")
+    for name in ("alone", "held"):
+        assert outcome(client, f"FETCH 2 FROM {name}") == [(1,), (2,)]
+        client.execute("SELECT 1", prepare=True)
+        assert outcome(client, f"FETCH 2 FROM {name}") == [(3,)]
+    assert [outcome(client, f"FETCH 1 FROM {name}") for name in ("c", "lost")] == ["34000", "34000"]
+    with client.cursor("ours", withhold=True) as cursor:  # as Django reads outside of transactions
+        cursor.itersize = 1
+        assert [k for (k,) in cursor.execute("SELECT k FROM t ORDER BY k")] == [1, 2, 3]
+    client.execute("DISCARD ALL")
+    assert outcome(client, "FETCH 1 FROM held") == "34000"
 
 
 def test_a_prepared_statement_with_other_columns_is_refused(server, client):

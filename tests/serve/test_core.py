@@ -308,6 +308,29 @@ def test_a_slow_subscriber_is_cut_off_with_the_reason(owner):
         slow.take()
 
 
+class Between:
+    """A change of two rows, between whose counting and noting another thread gets its turn."""
+
+    epoch = 1
+
+    def __init__(self, turn):
+        self.turn = turn
+
+    def __len__(self):
+        turn, self.turn = self.turn, lambda: None
+        turn()
+        return 2
+
+
+def test_rows_that_wait_are_counted_while_others_are_taken(owner):
+    subscriber = owner.subscribe("totals").result(600)
+    for _ in range(60_000):  # more rows than may wait, all of which are taken in time
+        subscriber.put(Between(lambda: None))
+        subscriber.put(Between(subscriber.take))
+        subscriber.take()
+    subscriber.close()
+
+
 def test_a_subscriber_goes_on_from_an_epoch_of_before_a_restart(tmp_path):
     db = ev.connect(tmp_path / "state")
     db.sql(SCHEMA)

@@ -18,6 +18,7 @@ from everview.database.catalog import Catalog
 from everview.drawings.layout import laid_out
 from everview.serve import Role, TokenFile
 from everview.serve.explorer.folding import ALL, MOST, FoldedCircuit
+from everview.serve.http.reasons import why_of
 from serving import SCHEMA, Client, served
 
 SHOTS = Path(__file__).parents[2] / "build" / "explorer"
@@ -197,6 +198,19 @@ def test_plans_and_reasons(server):
         assert client("POST", "/v1/views/exposure/why", wrong)[0] == 400
     assert client("POST", "/v1/views/account/why", {"row": {}})[0] == 400  # a table's rows have no reasons
     assert client("POST", "/v1/views/nothing/why", {"row": {}})[0] == 404
+
+
+def test_a_reason_holds_up_no_change(server, monkeypatch):
+    owner, client = server._door.owner, Client(server.port)
+
+    def meanwhile(*given):
+        owner.submit(lambda _: None).result(20)
+        return why_of(*given)
+
+    monkeypatch.setattr("everview.serve.http.app.why_of", meanwhile)
+    _, page = client("GET", "/v1/views/reached?limit=1")
+    row = dict(zip((column["name"] for column in page["columns"]), page["rows"][0], strict=True))
+    assert client("POST", "/v1/views/reached/why", {"row": row})[0] == 200
 
 
 def test_only_the_page_itself_needs_no_token(tmp_path):

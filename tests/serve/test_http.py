@@ -222,6 +222,34 @@ def test_hosts_and_origins(client, headers, status):
     assert client("GET", "/v1/query?sql=SELECT%201", **headers)[0] == status
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow"),
+    [
+        ("PUT", "/v1/query", 405, "GET, HEAD, POST"),
+        ("DELETE", "/v1/views/t", 405, "GET, HEAD"),
+        ("GET", "/v1/ingest/t", 405, "POST"),
+        ("DELETE", "/v1/nothing", 404, None),
+        ("POST", "/v1/ingest/t?upsert=true", 400, None),  # a parameter that is not there is not passed over
+        ("GET", "/v1/views?limit=1", 400, None),
+        ("GET", "/v1/views/totals/changes?from=1", 400, None),
+        ("GET", "/v1/query?sql=SELECT%201&params=[1]", 400, None),
+    ],
+)
+def test_methods_and_parameters_that_are_not_there(client, method, path, status, allow):
+    told, headers, _ = client.raw(method, path)
+    assert (told, headers.get("allow")) == (status, allow)
+
+
+def test_a_client_that_leaves_within_its_request_is_no_fault(client, server, caplog):
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", server.port)) as raw:
+            raw.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
+            assert client("GET", "/healthz")[0] == 200  # so the server has begun with the request
+    for _ in range(20):
+        assert client("GET", "/healthz")[0] == 200
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_changes_as_events(client, server):
     events = Events(server.port, "/v1/views/totals/changes")
     kind, start, data = events.next()

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import everview as ev
+from everview.database.snapshots import snapshot_of
 from everview.errors import (
     DefinitionError,
     NoSuchRow,
@@ -71,6 +72,13 @@ VIEWS = {
     "lateral_": "SELECT t.k, s.y FROM t, LATERAL (SELECT y FROM u WHERE u.k = t.k ORDER BY y LIMIT 1) s",
     "compared": "SELECT k FROM t WHERE x > (SELECT avg(x) FROM t)",
     "cubed": "SELECT g, x, count(*) AS n FROM t GROUP BY CUBE (g, x)",
+    "twice_out": "SELECT k FROM t EXCEPT (SELECT k FROM t EXCEPT SELECT b FROM edge)",
+    "divided": "SELECT k FROM t p WHERE NOT EXISTS "
+    "(SELECT 1 FROM t q WHERE q.k = p.k AND q.x NOT IN (SELECT a FROM edge))",
+    "more_often": "SELECT k, count(*) AS n FROM (SELECT k FROM t EXCEPT ALL SELECT b FROM edge) GROUP BY k",
+    "of_few": "SELECT k FROM t WHERE k NOT IN (SELECT k FROM t GROUP BY k HAVING count(*) = 1)",
+    "behind": "SELECT k FROM t WHERE k NOT IN (SELECT k FROM t ORDER BY k LIMIT 2)",
+    "none_out": "SELECT max(k) AS high FROM (VALUES (1), (2)) v(k) WHERE NOT EXISTS (SELECT 1 FROM u WHERE y > 1)",
     "over": "SELECT g, s FROM summed WHERE n > 1",
 }  # fmt: skip
 KEPT = ("summed", "over", "steps")
@@ -88,6 +96,8 @@ odd(x, y) :- edge(x, y).
 odd(x, z) :- even(x, y), edge(y, z).
 even(x, z) :- odd(x, y), edge(y, z).
 apart(x, y) :- tc(x, _), tc(_, y), !tc(x, y), x < y.
+.decl near(a: number)
+near(x) :- edge(x, _), !apart(x, _), !root(x).
 """
 NOW = dt.datetime(2100, 1, 1, 12)
 
@@ -177,9 +187,11 @@ def test_base_rows_alone_give_the_row_of_a_kept_view(kept: Any, given_: dict[str
     hold(kept, given_)
     asked = [(name, row) for name in kept.views() for row in list(dict.fromkeys(kept.view(name).rows()))[:4]]
     told = [kept.why(name, row, rows=100) for name, row in asked]
+    seen = snapshot_of(kept, whole=True)
     for (name, row), why in zip(asked, told, strict=True):
         assert why.complete, f"{name} {row}\n{why}"
         hold(kept, why.base_rows())
+        assert str(seen.reader().why(name, row, rows=100)) == str(why)  # whatever has changed meanwhile
         assert row in kept.view(name).rows(), f"{name} {row}\n{why}"
 
 
@@ -194,6 +206,7 @@ CREATE VIEW paid AS SELECT name, o.id, amount FROM orders o JOIN customer c ON c
   WHERE amount > 10 AND NOT EXISTS (SELECT 1 FROM refund r WHERE r.order_id = o.id);
 CREATE VIEW totals AS SELECT name, count(*) AS n, max(amount) AS largest FROM paid GROUP BY name;
 CREATE VIEW known AS SELECT o.id, name FROM orders o LEFT JOIN customer c ON c.id = o.customer;
+CREATE VIEW refunded AS SELECT id FROM orders EXCEPT (SELECT id FROM orders EXCEPT SELECT order_id FROM refund);
 INSERT INTO customer VALUES (1, 'Ada', 'UK'), (2, 'Bob', NULL);
 INSERT INTO orders VALUES (1, 1, 20), (2, 1, 50), (3, 2, 5), (4, 2, 70), (5, 9, 30);
 INSERT INTO refund VALUES (4);
@@ -224,6 +237,12 @@ def test_an_aggregate_names_its_rows_and_the_one_that_decides(shop: Any) -> None
 
 def test_an_outer_join_says_why_there_is_null(shop: Any) -> None:
     assert "absent: customer: no row with id = 9" in notes(shop.why("known", (5, None)))
+
+
+def test_what_keeps_others_away_stands_beside_a_row(shop: Any) -> None:
+    why = shop.why("refunded", (4,))
+    assert why.base_rows() == {"orders": [(4, 2, 70)], "refund": [(4,)]}
+    assert "kept away by" in str(why)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 A snapshot is taken between two changes, and costs a glance at every table and view: batches of traces are never changed
 in place, and a fork of the dictionary shares its arrays. Reading it needs no lock of the writer's, so neither waits for
-the other. It answers queries, `find` and contents of tables and views; what looks into the circuit, as `explain`,
-`verify` and `why` do, needs the database itself.
+the other. It answers queries, `find` and contents of tables and views; what looks into the circuit, as `explain` and
+`verify` do, needs the database itself. `why` reads the traces of joins and loops, too, which a `whole` snapshot has.
 
 >>> from everview import connect
 >>> db = connect()
@@ -160,8 +160,11 @@ def core_of(database: Database) -> Core:
     return database._core  # pyright: ignore[reportPrivateUsage]
 
 
-def snapshot_of(database: Database, known: DatabaseSnapshot | None = None) -> DatabaseSnapshot:
-    """A snapshot of the last committed epoch; ``known`` is an earlier one, of which is kept what has not changed."""
+def snapshot_of(database: Database, known: DatabaseSnapshot | None = None, *, whole: bool = False) -> DatabaseSnapshot:
+    """A snapshot of the last committed epoch; ``known`` is an earlier one, of which is kept what has not changed.
+
+    A ``whole`` one has all traces, a glance at each of which it costs.
+    """
     core = core_of(database)
     with core.still:
         if core.access.open is None:
@@ -178,7 +181,9 @@ def snapshot_of(database: Database, known: DatabaseSnapshot | None = None) -> Da
             core.catalog,
             core.definitions.assembled,
             run.program,
-            FrozenState.of_nodes(run.state, (node for node in nodes if node is not None)),
+            FrozenState.whole(run.state)
+            if whole
+            else FrozenState.of_nodes(run.state, (node for node in nodes if node is not None)),
             ForkedDictionary(run.dictionary, mark),
             dict(kept),
             views,

@@ -102,7 +102,7 @@ class ChangeSubscriber:
         self.view = view
         self._hub, self._limits, self._start = hub, limits, start
         self._queue: deque[ViewChange] = deque()
-        self._rows = 0
+        self._came = self._went = 0  # rows; each number is changed by one thread alone, so neither loses a change
         self._failure: EverviewError | None = None
         self._over = False
         self._waiter: tuple[asyncio.AbstractEventLoop, asyncio.Future[None]] | None = None
@@ -114,12 +114,21 @@ class ChangeSubscriber:
     def take(self) -> list[ViewChange]:
         """The changes that wait, without waiting for more."""
         taken: list[ViewChange] = []
-        while self._queue:
-            taken.append(self._queue.popleft())
-        self._rows -= sum(map(len, taken))
+        while (change := self._next()) is not None:
+            taken.append(change)
         if not taken and self._failure is not None:
             raise self._failure
         return taken
+
+    def _next(self) -> ViewChange | None:
+        """The first change that waits; None if there is none, perhaps because the writer has just let go of it."""
+        try:
+            change = self._queue.popleft()
+        except IndexError:
+            return None
+        rows = len(change)
+        self._went += rows
+        return change
 
     @property
     def over(self) -> bool:
@@ -141,14 +150,12 @@ class ChangeSubscriber:
         return self
 
     async def __anext__(self) -> ViewChange:
-        while not self._queue:
-            if self._over:
+        while (change := self._next()) is None:
+            if self.over:
                 if self._failure is not None:
                     raise self._failure
                 raise StopAsyncIteration
             await self.wait()
-        change = self._queue.popleft()
-        self._rows -= len(change)
         return change
 
     def nudge(self) -> None:
@@ -167,7 +174,8 @@ class ChangeSubscriber:
         """Append a change; a subscriber that has too many of them waiting is cut off."""
         if self._over:
             return
-        if len(self._queue) >= self._limits.subscriber_changes or self._rows > self._limits.subscriber_rows:
+        waiting = self._came - self._went
+        if len(self._queue) >= self._limits.subscriber_changes or waiting > self._limits.subscriber_rows:
             self._queue.clear()
             self.end(
                 SlowReader(
@@ -177,8 +185,9 @@ class ChangeSubscriber:
                 )
             )
             return
+        rows = len(change)
+        self._came += rows
         self._queue.append(change)
-        self._rows += len(change)
 
     def end(self, failure: EverviewError | None) -> None:
         """Let nothing more come; a ``failure`` is raised when what waits has been read."""

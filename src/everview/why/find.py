@@ -41,6 +41,7 @@ from everview.plan.nodes import (
 )
 from everview.plan.timed import CLOCK, CLOCK_SCHEMA
 from everview.scalars.expressions import Column, Expression, Literal
+from everview.types import Schema
 from everview.why.bounds import Budget
 from everview.why.push import Entry, Row, Wanted, agrees, inside, is_exact, outside, parted, pushed, same
 
@@ -70,6 +71,10 @@ class Holder(Protocol):
 
     def is_table(self, relation: str) -> bool:
         """Whether a relation is a table."""
+        ...
+
+    def schema_of(self, relation: str) -> Schema:
+        """The columns of a relation."""
         ...
 
     def shown(self, relation: str) -> str:

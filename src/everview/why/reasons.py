@@ -1,7 +1,8 @@
 """Why a row is there: the row taken apart node by node, from the top of a plan down to rows of tables.
 
 A row of a set needs one derivation. A row of a bag under an aggregate or a window needs all of them, so each question
-says how many derivations are to be shown, and the answer how many more there are.
+says how many derivations are to be shown, and the answer how many more there are. Where the rows at the leaves would
+give more than was asked about, those that keep the others away are there, too; see `everview.why.alone`.
 
 Questions are asked by generators, which yield one and are sent its answer, because a derivation may be longer than
 Python's stack is high.
@@ -41,6 +42,7 @@ from everview.plan.nodes import (
 )
 from everview.plan.tree import title
 from everview.scalars.expressions import AggregateCall, Column, Literal
+from everview.why.alone import gives, is_monotone, read_by, stacked
 from everview.why.find import NO_LOOPS, Finder, Lookups
 from everview.why.push import Entry, Row, Wanted, outside, pushed, same
 from everview.why.telling import named, told
@@ -64,15 +66,25 @@ Asking = Generator[RowQuestion, Why, Why]
 
 
 class Reasons:
-    """Explanations of rows of plans; ``rows`` bounds the rows that are shown below one node."""
+    """Explanations of rows of plans; ``rows`` bounds the rows that are shown below one node.
 
-    def __init__(self, finder: Finder, rows: int) -> None:
-        self._finder, self._rows = finder, rows
+    With ``beside``, rows that keep others away stand below what rests on these being away.
+    """
+
+    def __init__(self, finder: Finder, rows: int, *, beside: bool = False) -> None:
+        self._finder, self._rows, self._beside = finder, rows, beside
         self._told: set[tuple[int, str, Row]] = set()
+        self._base: dict[str, dict[Row, int]] = {}  # the rows of tables at the leaves, and how often they are needed
 
     def of_view(self, view: str, row: Row) -> Why:
         """Why a view has a row."""
-        return _answered(self, self._view(view, row, 1))
+        told, held = _answered(self, self._view(view, row, 1)), self._finder.held
+        plan = held.plan_of(view)
+        if plan is None or self._beside or not told.complete or not stacked(plan, held.plan_of):
+            return told
+        if gives(held, self._finder.budget, plan, row, self._base):
+            return told
+        return Reasons(self._finder, self._rows, beside=True).of_view(view, row)
 
     # -- asking
 
@@ -98,12 +110,19 @@ class Reasons:
             return below[0]  # what only passes rows on needs no line of its own
         return Why(title(plan), outside(plan.schema, question.row), plan.schema.names, below, more, ways, note)
 
-    def _all(self, question: RowQuestion, parts: Iterable[tuple[Plan, Row]], more: int = 0, note: str = "") -> Asking:
+    def _all(
+        self,
+        question: RowQuestion,
+        parts: Iterable[tuple[Plan, Row]],
+        more: int = 0,
+        note: str = "",
+        beside: Iterable[Why] = (),
+    ) -> Asking:
         """The answer that is made of the answers for rows of inputs."""
         children: list[Why] = []
         for plan, row in parts:
             children.append((yield replace(question, plan=plan, row=row)))
-        return self._made(question, children, more, note)
+        return self._made(question, (*children, *beside), more, note)
 
     def _ways(self, question: RowQuestion, parts: Iterable[tuple[Plan, Row]], left: int) -> Asking:
         """The answer that is made of some derivations, with ``left`` others; where one is enough, those are no rows."""
@@ -113,6 +132,19 @@ class Reasons:
 
     def _find(self, question: RowQuestion, plan: Plan, wanted: Wanted) -> list[Entry]:
         return self._finder.find(plan, wanted, question.loops or NO_LOOPS)
+
+    def _keeping_away(self, question: RowQuestion, plan: Plan, wanted: Wanted) -> tuple[Why, ...]:
+        """The rows of tables by which a plan has no other rows with these values, if they are to be shown."""
+        held = self._finder.held
+        if not self._beside or is_monotone(plan, held.plan_of):
+            return ()
+        read = read_by(held, self._finder.budget, plan, wanted, question.loops or NO_LOOPS)
+        rows = [(name, row, w) for name, weighted in read.items() for row, w in weighted.items() if w > 0]
+        leaves = [
+            Why(f"Scan {name}", outside(schema := held.schema_of(name), row), schema.names, table=name, times=w)
+            for name, row, w in rows[: self._rows]
+        ]
+        return (Why("kept away by", None, (), tuple(leaves), len(rows) - len(leaves)),) if leaves else ()
 
     # -- leaves
 
@@ -124,6 +156,8 @@ class Reasons:
         weight = sum(w for _, w in held.rows(name, dict(enumerate(row)))[0])
         note = "" if held.is_table(name) else "this view is made by a function, which cannot be looked into"
         times = max(weight, 1) if question.most > 1 else 1
+        base = self._base.setdefault(name, {})
+        base[row] = max(base.get(row, 0), times)
         return Why(title(scan), outside(scan.schema, row), names, table=name, times=times, note=note)
 
     def _view(self, name: str, row: Row, most: int) -> Asking:
@@ -201,6 +235,7 @@ class Reasons:
             below = yield replace(question, plan=plan.input, row=row, most=most)
             children.append(replace(below, note=first[row]) if row in first else below)
         note = "no row is in the group" if not count else f"{count:,} different rows" if count > 1 else ""
+        children += self._keeping_away(question, plan.input, wanted)
         return self._made(question, children, max(count - len(rows), 0), note)
 
     def _group(self, plan: Aggregate, row: Row) -> Row:
@@ -232,16 +267,17 @@ class Reasons:
 
     def _top(self, plan: Top, question: RowQuestion) -> Asking:
         """A row among the first, and the rows before it that the node passes over."""
-        if not plan.offset:
-            return (yield from self._all(question, [(plan.input, question.row)]))
         wanted = {c: question.row[c] for c in plan.partition}
+        beside = self._keeping_away(question, plan.input, wanted)
+        if not plan.offset:
+            return (yield from self._all(question, [(plan.input, question.row)], beside=beside))
         before = self._finder.applied(
             replace(plan, limit=plan.offset, offset=0), self._find(question, plan.input, wanted)
         )
         rows = [row for row, _ in before if row != question.row]
         shown, most = rows[: self._rows], replace(question, most=self._rows)
         parts = [(plan.input, question.row), *((plan.input, row) for row in shown)]
-        return (yield from self._all(most, parts, len(rows) - len(shown), f"after {plan.offset:,} rows"))
+        return (yield from self._all(most, parts, len(rows) - len(shown), f"after {plan.offset:,} rows", beside))
 
     def _window(self, plan: Window, question: RowQuestion) -> Asking:
         """A row with the results of window functions: the row itself, and the others of its partitions."""
@@ -261,7 +297,8 @@ class Reasons:
         more = len(rows) + 1 - len(shown)
         asked = replace(question, most=self._rows)
         note = f"{len(rows) + 1:,} rows in its partitions"
-        return (yield from self._all(asked, [(plan.input, row) for row in shown], more, note))
+        away = self._keeping_away(question, plan.input, wanted)
+        return (yield from self._all(asked, [(plan.input, row) for row in shown], more, note, away))
 
     # -- several inputs
 
@@ -283,20 +320,28 @@ class Reasons:
                 return (yield from self._ways(question, [(i, row) for i in shown], len(having) - len(shown)))
             case Intersect(left, right):
                 return (yield from self._all(question, [(left, row), (right, row)]))
-            case Except(left, right):
-                absent = Why(
-                    f"absent: {named(right)}", None, note=f"no row with {told(right.schema, dict(enumerate(row)))}"
-                )
-                below = yield replace(question, plan=left)
-                return self._made(question, (below, absent))
+            case Except():
+                return (yield from self._except(plan, question))
             case Recursive(_, body):
                 loop = self._finder.loop(plan, question.loops or NO_LOOPS)
                 around = question.loops or NO_LOOPS
                 inner = (*question.within, (plan, loop, around))
                 below = yield replace(question, plan=body, loops=loop.lookups(around), within=inner)
-                return below
+                beside = self._keeping_away(question, plan, dict(enumerate(row))) if plan.inflates else ()
+                return self._made(question, (below, *beside)) if beside else below
             case Lateral():
                 raise AssertionError("an optimized plan has no lateral join")
+
+    def _except(self, plan: Except, question: RowQuestion) -> Asking:
+        """A row that the right side has not, or of which the left side has more."""
+        wanted = dict(enumerate(question.row))
+        if plan.all and any(w > 0 for _, w in self._find(question, plan.right, wanted)):
+            parts, asked = [(side, question.row) for side in plan.inputs], replace(question, most=self._rows)
+            return (yield from self._all(asked, parts, note="the left side has it more often"))
+        below = yield replace(question, plan=plan.left)
+        note = f"no row with {told(plan.right.schema, wanted)}"
+        beside = self._keeping_away(question, plan.right, wanted)
+        return self._made(question, (below, Why(f"absent: {named(plan.right)}", None, (), beside, note=note)))
 
     def _join(self, plan: Join, question: RowQuestion) -> Asking:
         width, row, loops = len(plan.left.schema), question.row, question.loops or NO_LOOPS
@@ -304,7 +349,7 @@ class Reasons:
             below = yield replace(question, plan=plan.left)
             partners = self._finder.partners(plan, row, 0, {}, loops)
             if plan.kind == "anti":
-                return self._made(question, (below, self._absent(plan, row, 0)))
+                return self._made(question, (below, self._absent(plan, row, 0, question)))
             if not partners:
                 return self._made(question, (below,), note=GONE)
             partner = yield replace(question, plan=plan.right, row=partners[0][0], most=1)
@@ -315,10 +360,10 @@ class Reasons:
             side, own = (0, left) if padded_right else (1, right)
             below = yield replace(question, plan=plan.inputs[side], row=own)
             note = f"NULL for {named(plan.inputs[1 - side])}"
-            return self._made(question, (below, self._absent(plan, own, side)), note=note)
+            return self._made(question, (below, self._absent(plan, own, side, question)), note=note)
         return (yield from self._all(question, [(plan.left, left), (plan.right, right)]))
 
-    def _absent(self, plan: Join, row: Row, side: int) -> Why:
+    def _absent(self, plan: Join, row: Row, side: int, question: RowQuestion) -> Why:
         """The explanation that a row of one side has no partner."""
         missing = plan.inputs[1 - side]
         known = self._finder.required(plan, row, side, {})
@@ -326,7 +371,8 @@ class Reasons:
             return Why(f"absent: {named(missing)}", None, note="NULL meets nothing")
         rest = [str(part) for part in conjuncts(split(plan.condition, len(plan.left.schema)).rest)]
         parts = [*([told(missing.schema, known)] if known else []), *rest]
-        return Why(f"absent: {named(missing)}", None, note=f"no row with {' and '.join(parts)}" if parts else "no row")
+        note = f"no row with {' and '.join(parts)}" if parts else "no row"
+        return Why(f"absent: {named(missing)}", None, (), self._keeping_away(question, missing, known), note=note)
 
     def _meets(self, plan: Join, left: Row, right: Row, question: RowQuestion) -> bool:
         """Whether a row of an outer join is a pair, and not padded."""
@@ -341,11 +387,12 @@ class Reasons:
     def _asof(self, plan: Asof, left: Plan, right: Plan, question: RowQuestion) -> Asking:
         width = len(left.schema)
         mine, other = question.row[:width], question.row[width:]
+        beside = self._keeping_away(question, right, {b: mine[a] for a, b in plan.keys})
         if plan.how == "left" and other[plan.at[1]] is None:
             below = yield replace(question, plan=left, row=mine)
-            absent = Why(f"absent: {named(right)}", None, note="no row is in force at its time")
+            absent = Why(f"absent: {named(right)}", None, (), beside, note="no row is in force at its time")
             return self._made(question, (below, absent), note=f"NULL for {named(right)}")
-        return (yield from self._all(question, [(left, mine), (right, other)]))
+        return (yield from self._all(question, [(left, mine), (right, other)], beside=beside))
 
     def _multiway(self, plan: Multiway, question: RowQuestion) -> Asking:
         wanted = dict(enumerate(question.row))

@@ -24,7 +24,7 @@ from everview.frontends.sql.names import fold
 from everview.frontends.sql.places import SqlText
 from everview.frontends.sql.types import type_of
 from everview.plan.catalog import Tables
-from everview.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, Array, Decimal, Schema, Type
+from everview.types import BIGINT, BOOLEAN, DAY_TIME, DOUBLE, INTEGER, STRING, Array, Decimal, Schema, Type
 
 SchemaOf = Callable[[str], Schema | None]
 _MARKS: Final = (exp.Parameter, exp.Placeholder)
@@ -160,6 +160,8 @@ def constant_type(text: str) -> Type:
 def _named_type(node: exp.Expr) -> Type | None:
     if isinstance(node, exp.ObjectIdentifier):
         return STRING if str(node.this).lower().startswith("reg") else BIGINT
+    if isinstance(node, exp.DataType) and node.this == exp.DataType.Type.INTERVAL:
+        return DAY_TIME  # PostgreSQL's intervals may have months, too; those of a value are read from it
     try:
         return type_of(node, QueryContext(Tables({}), SqlText(""), "postgresql"))
     except EverviewError:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -42,7 +43,15 @@ else:  # few texts are PostgreSQL's, or have mistakes
 
 _TOKEN = re.compile(r"<Token .*?text: (.*?), line: .*?>", re.DOTALL)
 _MISSING = re.compile(r"required keyword: '(\w+)' missing for <class '.*\.(\w+)'>", re.IGNORECASE)
-_EXPLAIN = re.compile(r"EXPLAIN(\s+(EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE)\b)?", re.IGNORECASE)
+_OPTION = (
+    r"\s*(?:(?:ANALYZE|VERBOSE|COSTS|SETTINGS|BUFFERS|WAL|TIMING|SUMMARY|GENERIC_PLAN)\b(?:\s+\w+)?"
+    r"|FORMAT\s+(?P<form>\w+))\s*"
+)
+_EXPLAIN = re.compile(
+    r"EXPLAIN(?:\s+(?:EXTENDED|FORMATTED|COST|CODEGEN|ANALYZE|VERBOSE)\b)*"
+    rf"(?:\s*\({_OPTION}(?:,{_OPTION.replace('?P<form>', '?P<last>')})*\))?",
+    re.IGNORECASE,
+)
 _CLOSE = {"'": "close it; inside of a text it is doubled: 'O''Brien'"}
 _INNER = ("plain", "postgresqlparameters", "_unnamed", "_unnamedparameters")  # dialects that nobody names
 POSTGRESQL = "postgresql"  # the dialect of clients of PostgreSQL
@@ -89,6 +98,24 @@ def pieces(text: str, dialect: str) -> list[tuple[int, str]]:
             statements.append((first.start, text[first.start : before.end + 1]))
             first = None
     return statements
+
+
+@lru_cache(maxsize=1000)
+def query_of_view(text: str, dialect: str, columns: str) -> str:
+    """The query of a CREATE VIEW statement, which gives it these columns if it names any; any other text as it is.
+
+    >>> query_of_view("CREATE OR REPLACE VIEW `an AS` (a, b) COMMENT 'AS' AS SELECT 1, 2", "spark", "a, b")
+    'SELECT * FROM (SELECT 1, 2) AS q(a, b)'
+    """
+    depth, named = 0, False
+    tokens = _tokenized(text, SqlText(text), _dialect(dialect, text))
+    for token in tokens if tokens and tokens[0].token_type == TokenType.CREATE else ():
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        named = named or depth > 0
+        if token.token_type == TokenType.ALIAS and depth == 0:
+            query = text[token.end + 1 :].strip().rstrip(";")
+            return f"SELECT * FROM ({query}) AS q({columns})" if named else query
+    return text
 
 
 def parse_one(text: str, start: int, dialect: str) -> tuple[Parsed, SqlText]:
@@ -173,7 +200,12 @@ def _tokens(source: SqlText, dialect: Dialect) -> tuple[list[Token], list[int]]:
         start = tokens[place].start
         words = _EXPLAIN.match(text, start)
         assert words is not None, "an EXPLAIN token says EXPLAIN"
-        text = text[:start] + " " * len(words[0]) + text[words.end() :]
+        form = words["form"] or words["last"] or "text"
+        if form.lower() != "text":
+            raise source.error(
+                f"EXPLAIN in the format {form.upper()} is not supported", start, hint="it is told as text"
+            )
+        text = text[:start] + re.sub(r"[^\n]", " ", words[0]) + text[words.end() :]
         explained.append(start)
 
 

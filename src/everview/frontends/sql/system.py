@@ -48,7 +48,7 @@ class SystemFacts:
     objects: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
     names: Mapping[str, Mapping[int, str]] = field(default_factory=dict[str, Mapping[int, str]])
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
-    configure: Callable[[str, str], None] | None = None  # what set_config does
+    configure: Callable[[str, str, bool], None] | None = None  # what set_config does
     privileges: Collection[str] = ()  # that the user has on every object, in lower case
 
 
@@ -335,7 +335,8 @@ def _configured(given: list[exp.Expr], facts: SystemFacts, node: exp.Expr) -> ex
     """``set_config('name', 'value', is_local)``, which changes a parameter when the statement is read."""
     if len(given) < 2 or facts.configure is None or not all(isinstance(part, exp.Literal) for part in given[:2]):
         return node
-    facts.configure(given[0].name, given[1].name)
+    local = len(given) > 2 and isinstance(given[2], exp.Boolean) and bool(given[2].this)
+    facts.configure(given[0].name, given[1].name, local)
     return _literal(given[1].name)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from typing import Any, Final, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from everview.errors import (
@@ -27,6 +28,7 @@ from everview.serve.faults import Fault
 from everview.serve.http.door import NoToken
 from everview.serve.http.formats import JSON, dumped
 from everview.serve.tasks import ServerTask
+from everview.types import unknown_name
 
 T = TypeVar("T")
 SOON: Final = 0.05  # seconds after which a client that waits is watched, whether it is still there
@@ -37,6 +39,10 @@ class NotFound(EverviewError):
     """A table, a view or a page that is not there."""
 
 
+class NotAllowed(EverviewError):
+    """A page that is there, asked for by a method that it does not have."""
+
+
 class TooLarge(LimitReached):
     """A body with more bytes than a server takes."""
 
@@ -45,6 +51,7 @@ STATUS: Final[tuple[tuple[type[BaseException], int], ...]] = (
     (NoToken, 401),
     (NotPermitted, 403),
     (NotFound, 404),
+    (NotAllowed, 405),
     (StatementTimeout, 408),
     (ConflictingChange, 409),
     (DuplicateKey, 409),
@@ -60,16 +67,23 @@ STATUS: Final[tuple[tuple[type[BaseException], int], ...]] = (
 )
 
 
-def failed(error: BaseException) -> Response:
+def failed(error: BaseException, headers: Mapping[str, str] | None = None) -> Response:
     """The answer to a request that has failed; a mistake of the server's own is logged."""
     status = next((status for kind, status in STATUS if isinstance(error, kind)), 500)
     if status == 500:
         log.error("a request failed", exc_info=error)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else headers
     return said({"error": Fault.of(error).as_json()}, status, headers)
 
 
-def said(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def require_known(request: Request, *known: str) -> None:
+    """Refuse parameters that a page does not have, which would be passed over."""
+    for name in request.query_params:
+        if name not in known:
+            raise unknown_name("parameter", name, known)
+
+
+def said(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer of JSON."""
     return Response(dumped(value), status, headers, JSON)
 
@@ -83,11 +97,14 @@ async def body_of(request: Request, limit: int) -> bytes:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
-            raise _too_large(limit)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > limit:
+                raise _too_large(limit)
+            parts.append(part)
+    except ClientDisconnect:  # nobody is there to be told
+        raise StatementCancelled("the client has gone before its request was complete") from None
     return b"".join(parts)
 
 

@@ -20,12 +20,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everview.database.answers import Answer
+from everview.database.snapshots import snapshot_of
 from everview.errors import EverviewError
 from everview.exposition import CONTENT_TYPE
 from everview.serve.counts import metrics_of_owner
 from everview.serve.explorer import endpoints as explorer_routes
 from everview.serve.http import openapi
-from everview.serve.http.answering import NotFound, body_of, failed, result_of, said
+from everview.serve.http.answering import NotAllowed, NotFound, body_of, failed, require_known, result_of, said
 from everview.serve.http.door import HttpDoor
 from everview.serve.http.events import EventStream
 from everview.serve.http.formats import (
@@ -60,7 +61,7 @@ def make_app(door: HttpDoor) -> ASGIApp:
     if door.explorer is not None:
         pages = door.explorer.pages
         routes += [Route(path, pages.answer, methods=["GET"]) for path in pages.paths]
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed})
     return Guarded(app, door)
 
 
@@ -129,6 +130,13 @@ def _not_found(request: Request, error: Exception) -> Response:
     return failed(NotFound(f"there is no {request.method} {request.url.path}", hint="/openapi.json says what there is"))
 
 
+def _not_allowed(request: Request, error: Exception) -> Response:
+    allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
+    methods = ", ".join(sorted(allowed.split(", ")))
+    told = NotAllowed(f"{request.url.path} has no {request.method}", hint=f"it has {methods}")
+    return failed(told, {"Allow": methods})
+
+
 # -- queries
 
 
@@ -136,6 +144,7 @@ async def query(door: HttpDoor, request: Request) -> Response:
     """Run statements; by GET only a query."""
     role: Role = request.scope["role"]
     if request.method == "GET":
+        require_known(request, "sql", "format")
         asked: dict[str, Any] = {"sql": request.query_params.get("sql", "")}
         role = Role.READ
     else:
@@ -202,6 +211,7 @@ def _object(body: bytes, form: str) -> dict[str, Any]:
 
 async def relations(door: HttpDoor, request: Request) -> Response:
     """List the tables and views with their columns, and if that is asked for with the number of their rows."""
+    require_known(request, "count")
     snapshot = door.owner.snapshot
     catalog, held = snapshot.catalog, dict[str, int]()
     if request.query_params.get("count", "").lower() in ("true", "1", "yes"):
@@ -278,12 +288,14 @@ async def why(door: HttpDoor, request: Request) -> Response:
     name = request.path_params["name"]
     asked = _object(await body_of(request, door.owner.limits.body_bytes), '{"row": {"id": 1}}')
     row, seconds = asked.get("row"), door.owner.limits.statement_seconds
-    told = door.owner.submit(lambda database: why_of(database, name, row, min(seconds, WHY_SECONDS)))
+    seen = await result_of(request, door.owner.submit(partial(snapshot_of, whole=True)))
+    told = door.owner.read(lambda _: why_of(seen.reader(), name, row, min(seconds, WHY_SECONDS)))
     return said(await result_of(request, told))
 
 
 async def changes(door: HttpDoor, request: Request) -> Any:
     """Send the changes of a view as they come."""
+    require_known(request, "since", "snapshot")
     name, asked = request.path_params["name"], request.query_params
     given = request.headers.get("last-event-id") or asked.get("since")
     if given is not None and not (given.isascii() and given.isdecimal() and len(given) < 19):
@@ -304,6 +316,7 @@ async def ingest(door: HttpDoor, request: Request) -> Response:
     """Take rows into a table, each delivery once if it has an idempotency key."""
     role: Role = request.scope["role"]
     role.require(Role.WRITE, "taking rows in")
+    require_known(request, "mode")
     kind = format_in(request.headers.get("content-type", ""))
     body = await body_of(request, door.owner.limits.body_bytes)
     asked = request.path_params["name"]
@@ -336,6 +349,7 @@ async def metrics(door: HttpDoor, request: Request) -> Response:
 
 async def progress(door: HttpDoor, request: Request) -> Response:
     """Give the last epochs: when each ran, for how long, where, and what came in and out."""
+    require_known(request, "count")
     given = request.query_params.get("count", "100")
     if not (given.isascii() and given.isdecimal() and len(given) < 6):
         raise EverviewError(f"{given!r} is no count of epochs", hint="give a whole number, such as 100")

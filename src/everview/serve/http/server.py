@@ -28,6 +28,7 @@ class HttpServer:
             log_level="warning",
             log_config=None,
             lifespan="off",
+            ws="none",
             access_log=False,
             server_header=False,
             date_header=False,

@@ -3,7 +3,7 @@
 They are told by their first words; every other statement is SQL, for the database.
 
 >>> command_of("SET search_path TO public"), command_of("SELECT 1")
-(SetParameter(name='search_path', value='public'), None)
+(SetParameter(name='search_path', value='public', local=False), None)
 >>> command_of("SUBSCRIBE sales.totals SINCE 7")
 SubscribeView(view='sales.totals', since=7)
 """
@@ -25,10 +25,11 @@ class DoorCommand:
 
 @dataclass(frozen=True, slots=True)
 class SetParameter(DoorCommand):
-    """``SET name TO value``; None is the default."""
+    """``SET name TO value``; None is the default. With ``LOCAL`` it holds until the transaction ends."""
 
     name: str
     value: str | None
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,11 @@ class DropStatement(DoorCommand):
 
 @dataclass(frozen=True, slots=True)
 class DeclareCursor(DoorCommand):
-    """``DECLARE name CURSOR FOR query``."""
+    """``DECLARE name CURSOR [WITH HOLD] FOR query``; ``hold`` lets it outlive its transaction."""
 
     name: str
     query: str
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ _SAVE: Final = re.compile(
     rf"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+{_NAME}", re.I
 )
 _DECLARE: Final = re.compile(
-    rf"DECLARE\s+{_NAME}(?:\s+(?:ASENSITIVE|INSENSITIVE|NO\s+SCROLL))*\s+CURSOR(?:\s+WITHOUT\s+HOLD)?\s+FOR\s+(.*)",
+    rf"DECLARE\s+{_NAME}(?:\s+(?:ASENSITIVE|INSENSITIVE|NO\s+SCROLL))*\s+CURSOR(?:\s+(WITH|WITHOUT)\s+HOLD)?\s+FOR\s+(.*)",
     re.I | re.S,
 )
 _FETCH: Final = re.compile(
@@ -207,7 +209,8 @@ def _set(text: str) -> DoorCommand:
         raise ClientError("syntax error: SET of what?", "42601", hint="write SET name TO value")
     name = re.sub(r"\s+", " ", match[1]).lower()
     value = match[3].strip()
-    return SetParameter(name, None if value.upper() == "DEFAULT" else _values(value))
+    local = re.match(r"SET\s+LOCAL\b", text, re.I) is not None
+    return SetParameter(name, None if value.upper() == "DEFAULT" else _values(value), local)
 
 
 def _values(written: str) -> str:
@@ -306,8 +309,8 @@ def _options(text: str) -> dict[str, str]:
             given[name.lower()] = _option_value(value) if value else "true"
     elif said:
         for name, value in re.findall(r"(\w+)(?:\s+(?:AS\s+)?(E?'(?:[^']|'')*'))?", said):
-            if name.upper() == "CSV":
-                given["format"] = "csv"
+            if name.upper() in ("CSV", "BINARY"):
+                given["format"] = name.lower()
             else:
                 given[name.lower()] = _option_value(value) if value else "true"
     unknown = [
@@ -317,8 +320,8 @@ def _options(text: str) -> dict[str, str]:
         raise _refused(
             f"the option {unknown[0].upper()} of COPY", "there are FORMAT, HEADER, DELIMITER, NULL and QUOTE"
         )
-    if given.get("format", "text").lower() not in ("text", "csv"):
-        raise _refused(f"COPY in the format {given['format']}", "there are text and csv")
+    if given.get("format", "text").lower() not in ("text", "csv", "binary"):
+        raise _refused(f"COPY in the format {given['format']}", "there are text, csv and binary")
     return given
 
 
@@ -342,7 +345,7 @@ def _declare(text: str) -> DoorCommand:
     match = _DECLARE.fullmatch(text)
     if match is None:
         raise _refused("this kind of cursor", "write DECLARE name CURSOR FOR SELECT …, and read it forwards")
-    return DeclareCursor(unquoted(match[1]), match[2])
+    return DeclareCursor(unquoted(match[1]), match[3], hold=(match[2] or "").upper() == "WITH")
 
 
 def _fetch(text: str) -> DoorCommand:

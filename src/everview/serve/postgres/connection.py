@@ -46,7 +46,7 @@ from everview.serve.postgres.results import (
     named_oids,
     with_epoch,
 )
-from everview.serve.postgres.settings import REPORTED, shown_name
+from everview.serve.postgres.settings import shown_name
 from everview.serve.postgres.states import ClientError, report_fields
 from everview.serve.postgres.transactions import PgTransaction
 from everview.types import STRING, Field, Schema
@@ -81,6 +81,8 @@ class PgConnection:
             await self._answer(letter, m.MessageBody(body))
 
     async def _ready(self) -> None:
+        for shown, value in self._settings.untold():
+            self._wire.put(m.parameter_status(shown, value))
         self._wire.put(m.ready(self._transaction.status))
         await self._wire.flush()
         self._idle = True
@@ -123,7 +125,7 @@ class PgConnection:
         except EverviewError as error:
             await self._fail(error)
         if not self._transaction.in_block:
-            self._kept.close_portals()
+            self._kept.end_transaction(committed=True)
         await self._ready()
 
     async def _fail(self, error: EverviewError | m.ProtocolViolation) -> None:
@@ -340,14 +342,16 @@ class PgConnection:
 
     async def _declare(self, command: DeclareCursor, declaring: Portal) -> str:
         """Run a query whose rows are fetched later."""
-        if not self._transaction.in_block:
-            hint = "write BEGIN first"
+        if not self._transaction.in_block and not command.hold:
+            hint = "write BEGIN first, or DECLARE … CURSOR WITH HOLD"
             raise ClientError("DECLARE CURSOR can only be used in transaction blocks", "25P01", hint=hint)
         query = declaring.prepared.query
         if query is None or not query.reads:
             raise ClientError("a cursor has the rows of a query", "42P11", hint="write DECLARE name CURSOR FOR SELECT")
         self._context.text = query.text
-        cursor = Portal(PreparedText(query.text, None, query, declaring.prepared.oids), declaring.values)
+        cursor = Portal(
+            PreparedText(query.text, None, query, declaring.prepared.oids), declaring.values, hold=command.hold
+        )
         self._kept.open(command.name, cursor)
         try:
             await self._run(cursor)
@@ -420,11 +424,8 @@ class PgConnection:
                 return "SET"
             case TurnSavepoint(kind, name):
                 return await self._transaction.turn_savepoint(kind, name)
-            case SetParameter(name, value):
-                self._settings.set(name, value)
-                shown = REPORTED.get(name.lower())
-                if shown is not None:
-                    self._wire.put(m.parameter_status(shown, self._settings.get(name)))
+            case SetParameter(name, value, local):
+                self._transaction.set(name, value, local=local)
                 return "SET"
             case ShowParameter(name):
                 self._show(name)
@@ -432,6 +433,8 @@ class PgConnection:
             case CloseAll(tag, settings, statements):
                 if settings:
                     self._settings.reset()
+                if settings and statements:
+                    self._kept.close_portals()
                 if statements:
                     self._kept.statements.clear()
                     self._context.session.forget()

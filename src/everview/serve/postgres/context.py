@@ -120,10 +120,13 @@ class PgContext:
         known = self._system
         if known is None or known.catalog is not catalog or known.settings != settings:
             known = SystemCatalog(
-                catalog, self.database, self.user, self.process, settings, self.settings.set, self.session.role
+                catalog, self.database, self.user, self.process, settings, self._configure, self.session.role
             )
             self._system = known
         return known
+
+    def _configure(self, name: str, value: str, local: bool) -> None:
+        self.settings.set(name, value, local=local)
 
     # -- what is said
 

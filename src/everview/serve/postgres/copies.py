@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from everview.serve.postgres import messages as m
 from everview.serve.postgres.commands import CopyIn, CopyOut, SubscribeView, command_of
 from everview.serve.postgres.copying import CopyForm, copied_lines, header_line
+from everview.serve.postgres.copying_binary import END, HEAD, copied_binary
 from everview.serve.postgres.execution import sql_statement
 from everview.serve.postgres.filling import fill_table, table_columns
 from everview.serve.postgres.results import PIECE, AnsweredRows, RowSource, SubscribedRows, with_epoch
@@ -33,36 +34,40 @@ async def subscribed(context: PgContext, command: SubscribeView, formats: Sequen
 
 
 async def copy_out(context: PgContext, command: CopyOut) -> str:
-    """Send rows as lines of text; the tag."""
+    """Send rows as lines of text, or in binary; the tag."""
     form = CopyForm.of(command.options)
-    source, names = await _rows_to_copy(context, command)
-    context.wire.put(m.copy_response(b"H", len(names)))
+    source, names = await _rows_to_copy(context, command, (int(form.is_binary),))
+    context.wire.put(m.copy_response(b"H", len(names), binary=form.is_binary))
     if form.header:
         context.wire.put(m.message(b"d", header_line(names, form)))
     sent = 0
     try:
         while (taken := await source.take(PIECE)) is not None:
-            lines = b"".join(m.message(b"d", line) for line in copied_lines(taken[0], form))
-            await context.wire.put_much(lines)
+            rows = copied_binary(taken[0], first=not sent) if form.is_binary else copied_lines(taken[0], form)
+            await context.wire.put_much(b"".join(m.message(b"d", row) for row in rows))
             sent += taken[1]
     finally:
         await source.release()
         if isinstance(source, SubscribedRows):
             source.close()
+    if form.is_binary:
+        context.wire.put(m.message(b"d", END if sent else HEAD + END))
     context.wire.put(m.COPY_DONE)
     return f"COPY {sent}"
 
 
-async def _rows_to_copy(context: PgContext, command: CopyOut) -> tuple[RowSource, Sequence[str]]:
+async def _rows_to_copy(
+    context: PgContext, command: CopyOut, formats: Sequence[int]
+) -> tuple[RowSource, Sequence[str]]:
     inner = command_of(command.query)
     if isinstance(inner, SubscribeView):
-        return await subscribed(context, inner, ()), with_epoch(context.view_schema(inner.view))[1]
+        return await subscribed(context, inner, formats), with_epoch(context.view_schema(inner.view))[1]
     statement = sql_statement(command.query, 0, command.query, context.settings.dialect)
     context.text = command.query
     outcome = await context.answer(statement, ()) if statement.reads else None
     if outcome is None or outcome.schema is None or outcome.rows is None:
         raise ClientError("COPY takes the rows of a query", "0A000", hint="write COPY (SELECT …) TO STDOUT")
-    return AnsweredRows(outcome.schema, outcome.rows, ()), outcome.names
+    return AnsweredRows(outcome.schema, outcome.rows, formats), outcome.names
 
 
 async def copy_in(context: PgContext, command: CopyIn) -> str:
@@ -70,7 +75,7 @@ async def copy_in(context: PgContext, command: CopyIn) -> str:
     form = CopyForm.of(command.options)
     schema = table_columns(context.catalog, command.table, command.columns)
     work = fill_table(context.session, command.table, schema, form)  # refuses before anything is sent
-    context.wire.put(m.copy_response(b"G", len(schema)))
+    context.wire.put(m.copy_response(b"G", len(schema), binary=form.is_binary))
     await context.wire.flush()
     data = await _copied_data(context)
     count = await context.wait(context.session.write(lambda db: work(db, data), seconds=context.settings.seconds))

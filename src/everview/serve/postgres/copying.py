@@ -1,4 +1,4 @@
-r"""COPY with a client: rows as lines of text or CSV, in both directions.
+r"""COPY with a client: rows as lines of text or CSV, in both directions, or in binary.
 
 >>> list(copied_lines([[b"1", None], [b"a\tb", b""]], CopyForm()))
 [b'1\ta\\tb\n', b'\\N\t\n']
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from everview.serve.postgres.copying_binary import rows_of_binary
 from everview.serve.postgres.decode import decoded
 from everview.serve.postgres.oids import oid_of
 from everview.serve.postgres.states import ClientError
@@ -25,6 +26,7 @@ class CopyForm:
     """The form of a COPY's rows."""
 
     is_csv: bool = False
+    is_binary: bool = False
     header: bool = False
     delimiter: str = "\t"
     null: str = "\\N"
@@ -34,7 +36,10 @@ class CopyForm:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CopyForm:
         """The form that the options of a statement name."""
-        is_csv = options.get("format", "text").lower() == "csv"
+        kind = options.get("format", "text").lower()
+        is_csv = kind == "csv"
+        if kind == "binary" and (unfit := [name for name in options if name not in ("format", "encoding")]):
+            raise ClientError(f"cannot specify {unfit[0].upper()} in BINARY mode", "42601", hint="leave it out")
         delimiter = options.get("delimiter", "," if is_csv else "\t")
         quote = options.get("quote", '"')
         if len(delimiter) != 1 or len(quote) != 1 or delimiter in "\r\n" or delimiter == quote:
@@ -44,7 +49,9 @@ class CopyForm:
             raise ClientError(f"COPY in the encoding {encoding.upper()} is not supported", "0A000", hint="send UTF8")
         match = options.get("header", "").lower() == "match"
         header = options.get("header", "false").lower() not in _FALSE
-        return cls(is_csv, header, delimiter, options.get("null", "" if is_csv else "\\N"), quote, match)
+        return cls(
+            is_csv, kind == "binary", header, delimiter, options.get("null", "" if is_csv else "\\N"), quote, match
+        )
 
 
 def copied_lines(columns: Sequence[Sequence[bytes | None]], form: CopyForm) -> Iterator[bytes]:
@@ -79,6 +86,11 @@ def _csv_value(text: str, form: CopyForm) -> str:
 
 def received_rows(data: bytes, schema: Schema, form: CopyForm) -> list[tuple[Any, ...]]:
     """The rows that a client has sent, as values of the columns."""
+    if form.is_binary:
+        return [
+            tuple(_value(v, t, binary=True) for v, t in zip(row, schema.types, strict=True))
+            for row in rows_of_binary(data, len(schema))
+        ]
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -94,14 +106,15 @@ def received_rows(data: bytes, schema: Schema, form: CopyForm) -> list[tuple[Any
         if len(values) != len(schema):
             said = "missing data for column" if len(values) < len(schema) else "extra data after last expected column"
             raise ClientError(f"{said}, line {number}", "22P04", hint=f"the columns are {', '.join(schema.names)}")
-        rows.append(tuple(_value(v, t) for v, t in zip(values, schema.types, strict=True)))
+        raw = [None if value is None else value.encode() for value in values]
+        rows.append(tuple(_value(v, t, binary=False) for v, t in zip(raw, schema.types, strict=True)))
     return rows
 
 
-def _value(text: str | None, type_: Type) -> Any:
-    if text is None:
+def _value(raw: bytes | None, type_: Type, *, binary: bool) -> Any:
+    if raw is None:
         return None
-    value = decoded(text.encode(), oid_of(type_), binary=False)
+    value = decoded(raw, oid_of(type_), binary=binary)
     return Variant.of(value) if type_ == VARIANT else value
 
 

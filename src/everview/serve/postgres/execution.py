@@ -324,7 +324,8 @@ def tag_of(bound: Statement, count: int) -> str:
         case DeleteRows():
             return "TRUNCATE TABLE" if first_word(bound.text) == "TRUNCATE" else f"DELETE {count}"
         case Merge():
-            return f"INSERT 0 {count}" if first_word(bound.text) == "INSERT" else f"MERGE {count}"
+            word = first_word(bound.text)
+            return f"INSERT 0 {count}" if word == "INSERT" else f"{word if word in _CHANGING else 'MERGE'} {count}"
         case CreateView(_, _, _, materialized):
             return "CREATE MATERIALIZED VIEW" if materialized else "CREATE VIEW"
         case CreateTable():

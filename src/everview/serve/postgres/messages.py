@@ -171,9 +171,9 @@ def data_rows(columns: Sequence[Sequence[bytes | None]], count: int) -> bytes:
     return b"".join(message(b"D", head + b"".join(row)) for row in zip(*framed, strict=True))
 
 
-def copy_response(letter: bytes, columns: int) -> bytes:
-    """The message that begins a COPY, in text."""
-    return message(letter, b"\0" + _UNSIGNED16.pack(columns) + b"\0\0" * columns)
+def copy_response(letter: bytes, columns: int, *, binary: bool) -> bytes:
+    """The message that begins a COPY, all of whose columns are in text or in binary."""
+    return message(letter, bytes([binary]) + _UNSIGNED16.pack(columns) + bytes([0, binary]) * columns)
 
 
 def report(letter: bytes, fields: Iterable[tuple[str, str]]) -> bytes:

@@ -62,6 +62,8 @@ class Portal:
     outcome: RunOutcome | None = None
     source: RowSource | None = None
     sent: int = 0
+    hold: bool = False  # whether the COMMIT of its transaction lets it last
+    lasting: bool = False  # until it is closed, or the connection ends
     tag: str | None = None  # once it has come to its end
 
     def fetch(self, count: int | None, word: str) -> RunOutcome:
@@ -136,6 +138,13 @@ class KeptByName:
             portal.close()
 
     def close_portals(self) -> None:
-        """Let go of all portals, as the end of a transaction does."""
+        """Let go of all portals."""
         for name in tuple(self._portals):
             self.close(name)
+
+    def end_transaction(self, *, committed: bool) -> None:
+        """Let go of all portals but those that outlive their transaction."""
+        for name, portal in tuple(self._portals.items()):
+            portal.lasting = portal.lasting or (portal.hold and committed)
+            if not portal.lasting:
+                self.close(name)

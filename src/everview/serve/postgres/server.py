@@ -146,7 +146,7 @@ class PgServer:
         self._served[task] = connection
         try:
             wire.put(m.authentication(0))
-            for shown, value in settings.reported().items():
+            for shown, value in settings.untold():
                 wire.put(m.parameter_status(shown, value))
             wire.put(m.backend_key(process, secret))
             await connection.serve()

@@ -72,12 +72,21 @@ _CHECKS: Final[dict[str, tuple[Callable[[str], bool], str]]] = {
 _MILLISECONDS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
+Values = dict[str, str]
+
+
 class SessionSettings:
-    """The parameters of one connection: defaults, what the client gave at the start, and what SET has changed."""
+    """The parameters of one connection: defaults, what the client gave at the start, and what SET has changed.
+
+    In a transaction a change may be its own (SET LOCAL): its COMMIT takes that back, and its ROLLBACK every change.
+    """
 
     def __init__(self, user: str) -> None:
         self._defaults = {**_FREE, **_FIXED, "session_authorization": user}
-        self._values = dict(self._defaults)
+        self._values = dict(self._defaults)  # those that hold now
+        self._lasting = self._values  # those that hold when the transaction has committed; the same one outside
+        self._before: tuple[Values, Values] | None = None  # both, when the transaction began
+        self._told: Values = {}
 
     def start(self, name: str, value: str) -> None:
         """Take a parameter that a client names at the start; one that is not known or cannot be is passed over."""
@@ -92,8 +101,8 @@ class SessionSettings:
             raise ClientError(f'unrecognized configuration parameter "{name}"', "42704", hint="SHOW ALL shows them")
         return self._values[name]
 
-    def set(self, name: str, value: str | None) -> None:
-        """Change a parameter; None is its default."""
+    def set(self, name: str, value: str | None, *, local: bool = False) -> None:
+        """Change a parameter, perhaps for the transaction alone; None is its default."""
         name = _ALIASES.get(name.lower(), name.lower())
         if name in _FIXED:
             raise ClientError(f'parameter "{name}" cannot be changed', "55P02")
@@ -101,9 +110,32 @@ class SessionSettings:
         if value is not None and not self._allowed(name, value):
             state = "0A000" if name.endswith("transaction_isolation") else "22023"
             raise ClientError(f'invalid value for parameter "{name}": "{value[:60]}"', state, hint=_CHECKS[name][1])
-        self._values[name] = self._defaults[name] if value is None else value
-        if name == "statement_timeout":
-            self._check_timeout()
+        new = self._defaults[name] if value is None else value
+        if name == "statement_timeout" and _milliseconds(new) is None:
+            raise ClientError(f'invalid value for parameter "{name}": "{new[:60]}"', "22023")
+        if not local:
+            self._lasting[name] = new
+        if not local or self._before is not None:
+            self._values[name] = new
+
+    def mark(self) -> tuple[Values, Values]:
+        """What holds now, and what is to last, to come `back` to."""
+        return dict(self._values), dict(self._lasting)
+
+    def back(self, mark: tuple[Values, Values]) -> None:
+        """Let hold what held before, as a way back to a savepoint does."""
+        self._values, self._lasting = dict(mark[0]), dict(mark[1])
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._before = self.mark()
+        self.back(self._before)
+
+    def end(self, *, committed: bool) -> None:
+        """End the transaction: what was set for it alone holds no longer, nor does anything if it is rolled back."""
+        if self._before is not None:
+            self._values = self._lasting = self._lasting if committed else self._before[0]
+            self._before = None
 
     def is_on(self, name: str) -> bool:
         """Whether a parameter of two values is on."""
@@ -111,15 +143,19 @@ class SessionSettings:
 
     def reset(self) -> None:
         """Set all parameters back to their defaults."""
-        self._values = dict(self._defaults)
+        self._values.update(self._defaults)
+        self._lasting.update(self._defaults)
 
     def all(self) -> dict[str, str]:
         """Every parameter."""
         return dict(sorted(self._values.items()))
 
-    def reported(self) -> dict[str, str]:
-        """The parameters that clients are told of, under the names they know."""
-        return {shown: self._values[name] for name, shown in REPORTED.items()}
+    def untold(self) -> list[tuple[str, str]]:
+        """The parameters that clients are told of, under the names they know, whose values they do not know yet."""
+        new = [(shown, self._values[name]) for name, shown in REPORTED.items()]
+        changed = [(shown, value) for shown, value in new if self._told.get(shown) != value]
+        self._told.update(changed)
+        return changed
 
     @property
     def dialect(self) -> str:
@@ -129,15 +165,7 @@ class SessionSettings:
     @property
     def seconds(self) -> float | None:
         """The time limit of a statement; None if only the server's own limit holds."""
-        amount, unit = _duration(self._values["statement_timeout"])
-        return amount * _MILLISECONDS[unit] / 1000 or None
-
-    def _check_timeout(self) -> None:
-        try:
-            _ = self.seconds
-        except ValueError:
-            value, self._values["statement_timeout"] = self._values["statement_timeout"], "0"
-            raise ClientError(f'invalid value for parameter "statement_timeout": "{value[:60]}"', "22023") from None
+        return (_milliseconds(self._values["statement_timeout"]) or 0) / 1000 or None
 
     @staticmethod
     def _allowed(name: str, value: str) -> bool:
@@ -162,8 +190,11 @@ def shown_name(name: str) -> str:
     return REPORTED.get(name, name)
 
 
-def _duration(text: str) -> tuple[float, str]:
+def _milliseconds(text: str) -> float | None:
+    """A time as settings have it, in milliseconds unless it names a unit; None if it is none.
+
+    >>> _milliseconds("50"), _milliseconds(" 2 s"), _milliseconds("soon")
+    (50.0, 2000.0, None)
+    """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
-    if match is None or match[2] not in _MILLISECONDS:
-        raise ValueError(text)
-    return float(match[1]), match[2]
+    return None if match is None or match[2] not in _MILLISECONDS else float(match[1]) * _MILLISECONDS[match[2]]

@@ -81,7 +81,7 @@ class SystemCatalog:
     user: str
     process: int
     settings: Mapping[str, str]
-    configure: Callable[[str, str], None] | None = None
+    configure: Callable[[str, str, bool], None] | None = None
     role: Role = Role.ADMIN
 
     @cached_property

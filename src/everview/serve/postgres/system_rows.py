@@ -14,7 +14,9 @@ from typing import Any, Final
 from everview.database.catalog import Catalog
 from everview.database.definitions import TableDefinition, ViewDefinition
 from everview.database.information import constraint_text
+from everview.frontends.dialects import is_sql
 from everview.frontends.sql.constraints import CheckRows, ForeignKey, TableConstraint, UniqueColumns
+from everview.frontends.sql.parse import query_of_view
 from everview.frontends.sql.postgresql_quoting import keywords
 from everview.frontends.sql.schemas import split_name
 from everview.plan.typing import literal
@@ -112,7 +114,12 @@ class SystemRelation:
     @property
     def text(self) -> str | None:
         """The query of a view."""
-        return self.definition.text if isinstance(self.definition, ViewDefinition) else None
+        view = self.definition
+        if not isinstance(view, ViewDefinition):
+            return None
+        if view.text is None or not is_sql(view.dialect):
+            return view.text
+        return query_of_view(view.text, view.dialect, ", ".join(map(quoted_name, view.schema.names)))
 
 
 def _constant(value: Any) -> str:

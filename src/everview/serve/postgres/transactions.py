@@ -6,7 +6,7 @@ way back to a savepoint, is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from everview.database.parked import ParkedChanges, park, resume
 from everview.database.snapshots import core_of
@@ -17,6 +17,16 @@ from everview.serve.postgres.states import IN_FAILED_TRANSACTION, ClientError
 if TYPE_CHECKING:
     from everview.database import Database
     from everview.serve.postgres.context import PgContext
+    from everview.serve.postgres.settings import Values
+
+
+class Savepoint(NamedTuple):
+    """What a transaction has changed so far, and what else a way back to this moment restores."""
+
+    name: str
+    changes: ParkedChanges | None
+    portals: frozenset[str]  # those that are open
+    settings: tuple[Values, Values]
 
 
 class PgTransaction:
@@ -27,7 +37,7 @@ class PgTransaction:
         self.in_block = False  # between BEGIN and its end
         self._implicit = False  # in a transaction of several statements that nobody began
         self._failed = False
-        self._savepoints: list[tuple[str, ParkedChanges | None, frozenset[str]]] = []  # with the portals that are open
+        self._savepoints: list[Savepoint] = []
         self._defined: str | None = None  # the tag of a definition that has changed inside
 
     @property
@@ -68,6 +78,13 @@ class PgTransaction:
             name = "default_transaction_read_only" if session else "transaction_read_only"
             self._context.settings.set(name, "on" if read_only else "off")
 
+    def set(self, name: str, value: str | None, *, local: bool) -> None:
+        """Set a parameter of the session, or of the transaction alone."""
+        if local and not self.in_block:
+            self._context.notice("SET LOCAL can only be used in transaction blocks", "25P01")
+        else:
+            self._context.settings.set(name, value, local=local)
+
     def defined(self, tag: str) -> None:
         """Take note of a definition that has changed, which a rollback does not undo."""
         if self.in_block:
@@ -79,6 +96,8 @@ class PgTransaction:
             if self.in_block:
                 self._context.notice("there is already a transaction in progress", "25001")
             settings = self._context.settings
+            if not self.in_block:
+                settings.begin()
             only = settings.is_on("default_transaction_read_only") if read_only is None else read_only
             settings.set("transaction_read_only", "on" if only else "off")
             self.in_block = self._context.session.in_transaction = True
@@ -88,39 +107,47 @@ class PgTransaction:
             return kind
         failed, self.in_block, self._failed = self._failed, False, False
         self._savepoints = []
-        self._kept.close_portals()
         defined, self._defined = self._defined, None
         self._context.settings.set("transaction_read_only", None)
-        if kind == "ROLLBACK" or failed:
-            if defined is not None:
-                self._context.notice(f"{defined} is not undone: definitions count at once", "25000")
-            await self._roll_back()
-            return "ROLLBACK"
-        await self._commit()
-        return "COMMIT"
+        committed = False
+        try:
+            if kind == "ROLLBACK" or failed:
+                if defined is not None:
+                    self._context.notice(f"{defined} is not undone: definitions count at once", "25000")
+                await self._roll_back()
+                return "ROLLBACK"
+            await self._commit()
+            committed = True
+            return "COMMIT"
+        finally:
+            self._context.settings.end(committed=committed)
+            self._kept.end_transaction(committed=committed)
 
     async def turn_savepoint(self, kind: str, name: str) -> str:
         """Note what a transaction has changed so far, or go back to it; the tag."""
         if not self.in_block:
-            said = "ROLLBACK TO SAVEPOINT" if kind == "ROLLBACK" else "SAVEPOINT"
+            said = {"ROLLBACK": "ROLLBACK TO SAVEPOINT", "RELEASE": "RELEASE SAVEPOINT"}.get(kind, kind)
             raise ClientError(f"{said} can only be used in transaction blocks", "25P01", hint="write BEGIN first")
         if kind == "SAVEPOINT":
             require_room(self._savepoints)
-            self._savepoints.append((name, await self._changes_so_far(), self._kept.portals))
+            marked = self._kept.portals, self._context.settings.mark()
+            self._savepoints.append(Savepoint(name, await self._changes_so_far(), *marked))
             return "SAVEPOINT"
-        place = next((i for i in reversed(range(len(self._savepoints))) if self._savepoints[i][0] == name), None)
+        place = next((i for i in reversed(range(len(self._savepoints))) if self._savepoints[i].name == name), None)
         if place is None:
             raise ClientError(f'savepoint "{name}" does not exist', "3B001")
         if kind == "RELEASE":
             del self._savepoints[place:]
             return "RELEASE"
         del self._savepoints[place + 1 :]
-        for opened in self._kept.portals - self._savepoints[place][2]:
+        savepoint = self._savepoints[place]
+        for opened in self._kept.portals - savepoint.portals:
             self._kept.close(opened)
+        self._context.settings.back(savepoint.settings)
         await self._roll_back()
         session = self._context.session
         self._failed, session.in_transaction = False, True
-        session.parked = self._savepoints[place][1]
+        session.parked = savepoint.changes
         return "ROLLBACK"
 
     async def _changes_so_far(self) -> ParkedChanges | None:

@@ -69,6 +69,7 @@ export function showCircuit(main, state, rest, query) {
       s("g", { class: "arrows" }, answer.arrows.map(arrow)),
       s("g", { class: "boxes" }, leaves.map(box)));
     if (canvas.firstChild !== svg) canvas.replaceChildren(svg);
+    nodes.forEach(cutTitle);
     rove(selected && nodes.has(selected) ? selected : leaves[0]?.id ?? frames[0].id);
     if (first && zoom === 1) fitIfLarge();
     size();
@@ -111,6 +112,17 @@ export function showCircuit(main, state, rest, query) {
     !each.open && s("circle", { class: "runs", cx: width - 15, cy: 33, r: 3.5 }, s("title")));
     nodes.set(each.id, { box: each, made });
     return made;
+  }
+
+  // The title of a box as far as there is room for it, which fonts decide.
+  function cutTitle({ box: each, made }) {
+    const room = each.size[0] - 11 - (each.opens ? 24 : 8);
+    if (each.title.length * 10 < room) return;
+    const [title, letters] = [made.querySelector(".title"), [...each.title.replace(/…$/, "")]];
+    while (letters.length > 1 && title.getComputedTextLength() > room) {
+      letters.pop();
+      title.textContent = `${letters.join("")}…`;
+    }
   }
 
   // -- work

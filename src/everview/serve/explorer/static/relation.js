@@ -132,7 +132,7 @@ function showRows(body, tools, relation, life, inCircuit) {
     };
     return h("th", { class: isNumber(column.type) ? "number" : undefined, "aria-sort": way, scope: "col" },
       h("button", { onclick: sort, title: `Sort by ${column.name}` },
-        h("span", { class: "column" }, column.name, h("span", { class: "way", "aria-hidden": "true" }, way === "ascending" ? " ↑" : way ? " ↓" : "")),
+        h("span", { class: "column" }, h("span", { class: "name" }, column.name), h("span", { class: "way", "aria-hidden": "true" }, way === "ascending" ? " ↑" : way ? " ↓" : "")),
         h("span", { class: "type" }, column.type)));
   }
 

@@ -67,8 +67,9 @@ export function showTicks(main, state) {
         s("rect", { class: "changes", x: x + 1, y: floor + 6, width: WIDE - 2, height: low, rx: 1 })));
     });
     const [first, last] = [ticks[0], ticks.at(-1)];
-    made.append(s("text", { x: LEFT + (most - ticks.length) * WIDE, y: floor + 6 + LOW + 16 }, clock(first.at)),
-      s("text", { x: width - 4, y: floor + 6 + LOW + 16, "text-anchor": "end" }, clock(last.at)));
+    const bothFit = ticks.length * WIDE > 140;
+    if (bothFit) made.append(s("text", { x: LEFT + (most - ticks.length) * WIDE, y: floor + 6 + LOW + 16 }, clock(first.at)));
+    made.append(s("text", { x: width - 4, y: floor + 6 + LOW + 16, "text-anchor": "end" }, clock(last.at)));
     return h("div", {}, made, places.length > 1 && h("p", { class: "legend" }, places.map((place, at) => h("span", {}, h("i", { class: `swatch place${at % 3}` }), place))));
   }
 

@@ -155,6 +155,8 @@ def test_rows_in_any_form() -> None:
             pd.DataFrame({"a": ["x"], "b": ["y"]}),
             frozenset({("x", "y")}),
             iter([["x", "y"]]),
+            [("x", "y"), {"a": "x", "b": "y"}],
+            np.array([("x", "y")], [("a", "U1"), ("b", "U1")]),
         )
     ):
         assert kernel.push_batch({"R": ev.Delta(adds=rows)}) == {"out": ev.Delta({("x", "y")})}, n

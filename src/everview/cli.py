@@ -1,4 +1,4 @@
-"""The command line: ``everview shell | serve | token | state | doctor | demo | run | explain | verify | …``.
+"""The command line: ``everview shell | serve | ui | token | state | doctor | demo | run | explain | verify | …``.
 
 Every command ends with 0 if all went well, with 1 after a mistake that it names, with 2 after words that it does not
 understand, and with 130 or 143 if Ctrl-C or SIGTERM ended it. `verify` ends with 1 if a view differs, and with 2 if
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ from rich.text import Text
 
 import everview
 from everview.errors import EverviewError
-from everview.stopping import LINGERING, end_within, hush, stoppable, until_stopped
+from everview.stopping import LINGERING, Stop, end_within, hush, stoppable, until_stopped
 
 if TYPE_CHECKING:
     from everview.serve.tokens import TokenFile
@@ -300,20 +300,43 @@ def _listed(given: list[str] | None) -> list[str]:
 Tokens = Annotated[Path | None, typer.Option("--tokens", help="The file of tokens; by default in the directory.")]
 
 
+Served = Annotated[
+    Path,
+    typer.Argument(help="A state directory of a database or a pipeline, a pipeline's file, or a script of SQL."),
+]
+Follows = Annotated[
+    bool, typer.Option("--read-only", help="Follow a process that writes to the directory, or a pipeline's state.")
+]
+
+
+@app.command()
+def ui(
+    target: Served,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve; 0 takes one that is free.")] = 0,
+    read_only: Follows = False,
+    state: State = None,
+) -> None:
+    """Open a browser on a database or a pipeline: circuit, ticks, rows, and why they are there; until it is stopped."""
+
+    def work(stop: Stop) -> None:
+        from everview.serve.command import ServeOptions, serve
+        from everview.serve.targets import served
+
+        options = ServeOptions(served(target), port=port, read_only=read_only, state=state, browser=True)
+        serve(options, stop, lambda line: print(line, flush=True))
+
+    _endless(work)
+
+
 @app.command()
 def serve(
-    target: Annotated[
-        Path,
-        typer.Argument(help="A state directory of a database or a pipeline, a pipeline's file, or a script of SQL."),
-    ],
+    target: Served,
     host: Annotated[str, typer.Option(help="Where to listen; beyond loopback only with tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="For HTTP; 0 takes one that is free.")] = 8520,
     pg_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="For PostgreSQL's clients; 5520, or a free one if --port is 0.")
     ] = None,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="Follow a process that writes to the directory, or a pipeline's state.")
-    ] = False,
+    read_only: Follows = False,
     state: State = None,
     tokens: Tokens = None,
     anyone: Annotated[str | None, typer.Option(help="The role of clients without a token: read, write, admin.")] = None,
@@ -333,7 +356,7 @@ def serve(
     The state of a Spark pipeline is served to read only, epoch by epoch as the pipeline commits them.
     """
 
-    def work() -> None:
+    def work(stop: Stop) -> None:
         from everview.serve.command import ServeOptions, serve
         from everview.serve.limits import ServeLimits
         from everview.serve.sockets import tls_files
@@ -347,10 +370,15 @@ def serve(
         )
         serve(options, stop, lambda line: print(line, flush=True))
 
+    _endless(work)
+
+
+def _endless(work: Callable[[Stop], None]) -> None:
+    """Work that ends when it is asked to."""
     with stoppable() as stop:
         stop.endless = True
         with _told():
-            ended = until_stopped(work, stop)
+            ended = until_stopped(lambda: work(stop), stop)
         if not ended:
             end_within(LINGERING, 0)
 

@@ -41,6 +41,11 @@ FORMS = {
     "table": pa.table({"id": [1, 2], "owner": ["Ada", None], "amount": ["9.50", None]}),
     "batch": pa.record_batch({"owner": ["Ada", None], "id": [1, 2], "amount": ["9.5", None]}),
     "pandas": pd.DataFrame({"id": [1, 2], "owner": ["Ada", None], "amount": [9.5, None]}, index=[7, 8]),
+    "pandas by an index": pd.DataFrame({"id": [1, 2], "owner": ["Ada", None], "amount": [9.5, None]}).set_index("id"),
+    "pandas by an index, of objects": pd.DataFrame({"id": [1, 2], "owner": ["Ada", None], "amount": ["9.5", None]})
+    .astype(object)
+    .set_index(["owner", "id"]),
+    "tuples and dicts": [ROWS[0], {"id": 2}],
     "polars": pl.DataFrame({"id": [1, 2], "owner": ["Ada", None], "amount": [9.5, None]}),
     "reader": pa.table({"id": [1, 2], "owner": ["Ada", None], "amount": ["9.5", None]}).to_reader(),
 }

@@ -266,8 +266,9 @@ def test_a_tick_of_the_clock_looks_at_what_falls_due() -> None:
         assert [row for row, _ in db.advance(START + dt.timedelta(seconds=n))["v"]] == [(n,)]
 
 
-def test_a_clock_that_follows_the_wall() -> None:
-    db = ev.connect(clock="wall")
+@pytest.mark.parametrize("clock", ["wall", True])
+def test_a_clock_that_follows_the_wall(clock: str | bool) -> None:
+    db = ev.connect(clock=clock)
     db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP NOT NULL)")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id FROM t WHERE ts <= now()")
     past = dt.datetime.now(dt.UTC).replace(tzinfo=None)

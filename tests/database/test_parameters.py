@@ -124,7 +124,7 @@ def test_mistakes_are_told(text: str, params: Any, said: str) -> None:
 
 
 def test_values_come_in_a_list_or_a_dict() -> None:
-    for wrong in (5, "ab", {1: 2}):
+    for wrong in (5, "ab", {0: 2}):
         with pytest.raises(WrongType):
             ev.connect().sql("SELECT ?", wrong)
 
@@ -151,3 +151,18 @@ def test_prepared_statements() -> None:
     db.sql("DEALLOCATE ALL")
     with pytest.raises(UnknownName):
         db.sql("EXECUTE put(1, 'x')")
+
+
+def test_places_and_names_together() -> None:
+    db = ev.connect()
+    text = "SELECT a, b FROM VALUES (1, 2), (1, 3), (2, 3) AS t(a, b) WHERE a = ? AND b > :least"
+    assert db.sql(text, {1: 1, "least": 2}).rows() == [(1, 3)]
+    assert db.sql("SELECT 1; SELECT :a, ?, ?", {2: "x", "a": 0, 1: "y"}).rows() == [(0, "y", "x")]
+    for params, told in [
+        ({"least": 2}, "name its place in the dict"),
+        ({2: 1, "least": 2}, "numbered from 1 on"),
+        ({True: 1, "least": 2}, "no name of a parameter"),
+        ({1: 1, 2: 1, "least": 2}, "2 parameters are given, and the text has 1"),
+    ]:
+        with pytest.raises(ev.EverviewError, match=told):
+            db.sql(text, params)

@@ -14,7 +14,7 @@ from everview.types import Id, Symbol
 
 Row = tuple[Any, ...]
 ATOMS: list[Any] = [1, 1.0, True, "a", Symbol("a"), Id("a"), "b", 2]
-RELATIONS = {"A": ["a", "b"], "B": ["b", "c"], "C": ["a", "b"], "D": ["d"]}
+RELATIONS = {"A": ["a", "b"], "B": ["b", "c"], "C": ["a", "b"], "D": ["d"], "N": []}
 COMPUTED = {"E": ["a", "b"], "F": ["x"], "G": ["x", "y"]}
 VARIABLES = ["a", "b", "c", "d"]
 
@@ -98,14 +98,16 @@ class Drawn:
     def project(self) -> None:
         one = self.pick()
         names = self.variables[one]
-        attrs = self.chance.sample(names, self.chance.randint(1, len(names)))
+        attrs = self.chance.sample(
+            names, self.chance.randint(min(1, len(names)), len(names)) if self.chance.random() < 0.9 else 0
+        )
         self.add({"op": "Project", "inputs": [one], "attrs": attrs}, attrs)
 
     def diff(self) -> None:
         left, right = self.pick(), self.pick()
         shared = [name for name in self.variables[left] if name in self.variables[right]]
-        if shared:
-            key = self.chance.sample(shared, self.chance.randint(1, len(shared)))
+        if shared or self.chance.random() < 0.3:
+            key = self.chance.sample(shared, self.chance.randint(0, len(shared)))
             self.add({"op": "Diff", "inputs": [left, right], "key": key}, self.variables[left])
 
     def rename(self) -> None:
@@ -116,6 +118,8 @@ class Drawn:
     def judge(self) -> None:
         one = self.pick()
         names = self.variables[one]
+        if not names:
+            return
         rel = self.chance.choice(["F", "G"] if len(names) > 1 else ["F"])
         variables = self.chance.sample(names, len(COMPUTED[rel]))
         node = {"op": "Compute", "mode": "Pointwise", "rel": rel, "inputs": [one], "tupleVars": variables}

@@ -15,6 +15,7 @@ import pytest
 
 import everview as ev
 from everview.errors import EverviewError, GraphError
+from everview.frontends.graphspec import graph
 from everview.types import Id, Symbol, register_atom
 from relational.specs import EVERYTHING, WORKED, Lists, Says, small
 
@@ -155,6 +156,8 @@ def test_rows_in_any_form() -> None:
             pd.DataFrame({"a": ["x"], "b": ["y"]}),
             frozenset({("x", "y")}),
             iter([["x", "y"]]),
+            [("x", "y"), {"a": "x", "b": "y"}],
+            np.array([("x", "y")], [("a", "U1"), ("b", "U1")]),
         )
     ):
         assert kernel.push_batch({"R": ev.Delta(adds=rows)}) == {"out": ev.Delta({("x", "y")})}, n
@@ -163,6 +166,43 @@ def test_rows_in_any_form() -> None:
         kernel.push_batch({"R": [{"a": "x"}]})
     with pytest.raises(EverviewError, match='relation "R"'):
         kernel.push_batch({"R": pa.table({"a": ["x"], "c": ["y"]})})
+
+
+def test_a_relation_without_columns_holds_or_does_not() -> None:
+    spec = small(
+        {"id": "t", "op": "Scan", "rel": "T"},
+        {"id": "any", "op": "Project", "inputs": ["r"], "attrs": []},
+        {
+            "id": "if",
+            "op": "Join",
+            "inputs": ["t", "r"],
+            "vo": ["x", "y"],
+            "atoms": [{"vars": []}, {"vars": ["x", "y"]}],
+        },
+        {"id": "unless", "op": "Diff", "inputs": ["s", "any"], "key": []},
+        relations={"T": []},
+    )
+    spec["outputs"] = [{"name": name, "from": name} for name in ("t", "any", "if", "unless")]
+    kernel = kernel_of(spec)
+    for batch, *changes in (
+        ({"S": {(1, 2)}, "T": [{}, ()]}, NOTHING, NOTHING, ev.Delta({(1, 2)}), ev.Delta({()})),
+        ({"R": {(3, 4), (5, 6)}}, ev.Delta({()}), ev.Delta({(3, 4), (5, 6)}), ev.Delta(removes={(1, 2)}), NOTHING),
+        ({"R": {"removes": [(3, 4)]}, "T": {"removes": [()]}}, NOTHING, ev.Delta(removes={(3, 4), (5, 6)}), NOTHING,
+         ev.Delta(removes={()})),
+    ):  # fmt: skip
+        assert kernel.push_batch(batch) == dict(zip(("any", "if", "unless", "t"), changes, strict=True))
+    assert kernel.relation("T") == set()
+    assert kernel.output("any") == {()}
+    with pytest.raises(EverviewError, match="its one tuple is"):
+        kernel.push_batch({"T": {(1,)}})
+    circuit = ev.Circuit()
+    for name in "RS":
+        circuit.source(name, "a BIGINT, b BIGINT")
+    circuit.source("T", "c BIGINT")
+    for name, stream in graph(circuit, spec).items():
+        stream.sink(name)
+    out = ev.Embedded(circuit).tick({"T": [((1,), 2), ((None,), 1)], "R": [((1, 2), 1)]})
+    assert [list(out[name]) for name in ("t", "any", "if")] == [[((True,), 1)], [((True,), 1)], [((1, 2), 1)]]
 
 
 def test_large_batches() -> None:

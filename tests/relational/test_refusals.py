@@ -55,7 +55,14 @@ REFUSED: dict[str, tuple[Spec, str]] = {
     ),
     "output twice": (edited(small(), lambda s: s["outputs"].append({"name": "out", "from": "s"})), "output 'out' more"),
     "column twice": (small(relations={"T": ["x", "x"]}), "relation \"T\" has column 'x' more than once"),
-    "no columns": (small(relations={"T": []}), 'relation "T" has no columns'),
+    "an atom of a relation without columns": (
+        small(
+            {"id": "t", "op": "Scan", "rel": "T"},
+            {"id": "j", "op": "Join", "inputs": ["t"], "vo": ["x"], "atoms": [{"vars": ["x"]}]},
+            relations={"T": []},
+        ),
+        'an atom of 1 variables for its input "t", which has 0',
+    ),
     "too many columns": (small(relations={"T": WIDE}), 'relation "T" has 256 columns'),
     "a column that is a number": (small(relations={"T": [5]}), 'relation "T"'),
     "no outputs": (edited(small(), lambda s: s["outputs"].clear()), "no outputs"),
@@ -106,7 +113,6 @@ REFUSED: dict[str, tuple[Spec, str]] = {
         r'node "p" \(Project\): attrs has z',
     ),
     "an attribute twice": (small({"id": "p", "op": "Project", "inputs": ["r"], "attrs": ["a", "a"]}), 'node "p"'),
-    "no attributes": (small({"id": "p", "op": "Project", "inputs": ["r"], "attrs": []}), 'node "p": attrs'),
     "a rename of nothing": (
         small({"id": "n", "op": "Rename", "inputs": ["r"], "names": {"z": "y"}}),
         r'node "n" \(Rename\): names has z',
@@ -324,7 +330,7 @@ def test_every_node_named_when_its_part_is_missing() -> None:
 # -- relations and batches
 
 
-WRONG_SCHEMAS: list[Any] = ["ab", 5, None, [], [5], [None], ["a", "a"], WIDE, [{"nam": "a"}], [{"name": 5}],
+WRONG_SCHEMAS: list[Any] = ["ab", 5, None, [5], [None], ["a", "a"], WIDE, [{"nam": "a"}], [{"name": 5}],
                             [{"name": "a", "type": "Nothing"}], [("a", 5)], [("a",)],
                             [{"name": "a", "x": 1}], [""]]  # fmt: skip
 

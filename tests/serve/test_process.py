@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -111,6 +112,19 @@ def test_a_server_that_is_killed_under_load_loses_nothing_acknowledged(tmp_path)
         numbers = sorted([*range(count), *(-n for n in range(1, count, 2))])
         assert sorted(db.table("wired").rows()) == sorted((n, who) for who in ("eve", "max") for n in numbers)
         assert sorted(db.view("sums").rows()) == [(who, len(numbers), sum(numbers)) for who in ("eve", "max")]
+
+
+def test_the_explorer_opens_by_itself(tmp_path):
+    (tmp_path / "made.sql").write_text("CREATE TABLE t (k BIGINT)")
+    browser = f"{sys.executable} -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read(80))' %s"
+    command = [sys.executable, "-m", "everview", "ui", str(tmp_path / "made.sql")]
+    environment = os.environ | {"BROWSER": browser, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        said = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    assert "at http://127.0.0.1:" in said[0], said
+    assert "<!doctype html>" in said[2].lower(), said
 
 
 def test_a_stop_lets_requests_end_and_tells_subscribers(tmp_path):

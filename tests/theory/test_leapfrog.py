@@ -84,6 +84,8 @@ def test_an_iterator_that_ended_stays_at_its_end() -> None:
     keys.seek_ge(0)
     keys.next()
     assert keys.at_end()
+    with pytest.raises(SchemaError, match="no key at the end"):
+        keys.key()
 
 
 @given(st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=4))

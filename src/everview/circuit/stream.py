@@ -145,9 +145,11 @@ class Stream:
         return self._apply(Negate(self.layout))
 
     def __add__(self, other: Stream) -> Stream:
-        return self.plus(other)
+        return self.plus(other) if isinstance(other, Stream) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def __sub__(self, other: Stream) -> Stream:
+        if not isinstance(other, Stream):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
         left, right = alike(self, other)
         return self.circuit.add(Minus(Layout(left.schema)), [left, right])
 

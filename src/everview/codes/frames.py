@@ -40,6 +40,7 @@ def as_arrow(data: Any) -> pa.Table | pa.RecordBatch | None:
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         return _named_once(data, data.schema.names)
     if is_pandas(data):
+        data = _with_index(data)
         _named_once(data, [str(name) for name in data.columns])
         return _tried(lambda: pa.Table.from_pandas(data, preserve_index=False))
     if is_polars(data) and any(str(type_) == "Object" for type_ in data.dtypes):
@@ -61,6 +62,7 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
     """The rows of a frame as dicts, without the help of Arrow: each value is then judged by itself."""
     if is_polars(data):
         return data.rows(named=True)
+    data = _with_index(data)
     missing = data.isna().to_numpy()
     names = [str(name) for name in data.columns]
     columns = [data.iloc[:, place].tolist() for place in range(len(names))]
@@ -68,6 +70,12 @@ def python_rows(data: Any) -> list[dict[str, Any]]:
         {name: None if missing[row, place] else columns[place][row] for place, name in enumerate(names)}
         for row in range(len(data))
     ]
+
+
+def _with_index(data: Any) -> Any:
+    """A frame of pandas whose index is columns, too, as far as it has names: ``set_index`` does not lose a key."""
+    names = [name for name in data.index.names if name is not None and name not in data.columns]
+    return data.reset_index(names) if names else data
 
 
 def refused_column(data: Any) -> tuple[str, str] | None:

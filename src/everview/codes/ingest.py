@@ -41,7 +41,7 @@ def ingest(schema: Schema, data: Any) -> tuple[pa.Table, Words]:
     if is_frame(data):
         return _from_dicts(schema, python_rows(data))
     rows = as_rows(data)
-    if rows and isinstance(rows[0], Mapping):
+    if any(issubclass(kind, Mapping) for kind in set(map(type, rows))):
         return _from_dicts(schema, rows)
     return _from_tuples(schema, rows), np.ones(len(rows), np.int64)
 
@@ -65,6 +65,13 @@ def ingest_weighted(schema: Schema, data: Any) -> tuple[pa.Table, Words]:
             raise WrongArity(f"rows[{i}] is {shown(pair)}, which is no pair of a row and a weight", hint=hint)
     rows = [_tuple_of(schema, i, row) for i, (row, _) in enumerate(pairs)]
     return _from_tuples(schema, rows), _weights([weight for _, weight in pairs])
+
+
+def check_once(weights: Words, what: str) -> None:
+    """Refuse weights other than 1 where rows are put or set, and not counted."""
+    other = weights[weights != 1]
+    if other.shape[0]:
+        raise WrongType(f"{what}: a row has the weight {other[0]}", hint="rows with weights are for apply, and insert")
 
 
 def as_rows(data: Any) -> Sequence[Any]:
@@ -133,8 +140,8 @@ def _check_arity(schema: Schema, rows: Sequence[Any]) -> None:
 def _from_dicts(schema: Schema, rows: Sequence[Any]) -> tuple[pa.Table, Words]:
     tuples = [_tuple_of(schema, i, row) for i, row in enumerate(rows)]
     weights = np.ones(len(rows), np.int64)
-    if WEIGHT not in schema.names and any(WEIGHT in row for row in rows):
-        weights = _weights([row.get(WEIGHT, 1) for row in rows])
+    if WEIGHT not in schema.names and any(isinstance(row, Mapping) and WEIGHT in row for row in rows):
+        weights = _weights([row.get(WEIGHT, 1) if isinstance(row, Mapping) else 1 for row in rows])
     return _from_tuples(schema, tuples), weights
 
 

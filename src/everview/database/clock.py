@@ -84,10 +84,12 @@ def _checked(now: dt.datetime) -> dt.datetime:
         raise EverviewError(f"{shown(now)} is no moment", hint="give one between the years 1 and 9999") from None
 
 
-def check_kind(kind: str) -> None:
-    """Refuse a kind of clock that there is not."""
+def kind_of(clock: str | bool) -> str:
+    """The kind of clock that is meant: True is one that moves by itself, False one that is told; others are refused."""
+    kind = CLOCKS[clock] if isinstance(clock, bool) else clock
     if kind not in CLOCKS:
         raise EverviewError(f"clock {kind!r} is not known", hint=f"one of {', '.join(map(repr, CLOCKS))}")
+    return kind
 
 
 def first_rows_of(catalog: Catalog, known: Collection[str]) -> list[tuple[dt.datetime]] | None:

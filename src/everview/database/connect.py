@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.circuit.bounds import LoopBounds
 from everview.database.catalog import Assembled, Catalog
-from everview.database.clock import check_kind
+from everview.database.clock import kind_of
 from everview.database.constants import literal_from_json
 from everview.database.core import Core
 from everview.database.database import Database
@@ -51,7 +51,7 @@ def connect(
     views: Mapping[str, Build] | None = None,
     loops: LoopBounds | None = None,
     threads: int | None = None,
-    clock: str = "told",
+    clock: str | bool = "told",
     timezone: str | None = None,
     read_only: bool = False,
 ) -> Database:
@@ -69,8 +69,8 @@ def connect(
     ``threads`` is how many threads large work may use: loads, views over many rows, large ticks. All cores by default;
     what is given holds for the process. Answers do not depend on it.
 
-    ``clock`` says what moves the current time of kept views: ``"told"``, only `Database.advance`; ``"wall"``, every
-    tick, to the time of the machine.
+    ``clock`` says what moves the current time of kept views: ``"told"``, only `Database.advance`; ``"wall"``, or True,
+    every tick, to the time of the machine.
 
     ``timezone`` is the zone in which SQL reads timestamps that name none, and in which days begin and hours are
     counted; UTC by default. A directory keeps the zone that it was made with. Rows show timestamps in UTC in any case.
@@ -78,7 +78,7 @@ def connect(
     With ``read_only`` another process may write to the directory, and this one shows an epoch that it has committed,
     until `Database.refresh` moves on to its last one; `Database.run` does that in the background.
     """
-    check_kind(clock)
+    kind = kind_of(clock)
     if read_only:
         return _reader(path, views or {}, threads)
     if threads is not None:
@@ -93,7 +93,7 @@ def connect(
     catalog = _catalog(said, views or {}, timezone)
     assembled = Assembled.of(catalog)
     run = Embedded(assembled.circuit, path, shards=shards, tables=catalog.keys, every=every, adopt=True, loops=loops)
-    return Database(Core(run, catalog, assembled, every=every, clock=clock))
+    return Database(Core(run, catalog, assembled, every=every, clock=kind))
 
 
 def _reader(path: str | Path | None, views: Mapping[str, Build], threads: int | None) -> Database:

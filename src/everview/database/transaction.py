@@ -21,7 +21,7 @@ from everview.codes import encode_pairs, encode_rows
 from everview.codes.dictionary import Mark
 from everview.codes.encode import encode_weighted
 from everview.codes.frames import as_arrow, is_frame, python_rows
-from everview.codes.ingest import as_rows
+from everview.codes.ingest import as_rows, check_once
 from everview.codes.tables import is_many, table_rows
 from everview.database import facts
 from everview.database.definitions import TableDefinition, find_name
@@ -120,6 +120,7 @@ class OpenTransaction:
             return outside.changes.upsert(table, rows)
         definition, relation = self._keyed(table, "upsert")
         encoded = self._encoded(definition, definition.schema, self._filled(definition, rows))
+        check_once(encoded[:, -1], "upsert")
         self._pending[relation.name] = relation.put(encoded, self._run.state, self._pending_of(relation))
         return encoded.shape[0]
 
@@ -142,8 +143,9 @@ class OpenTransaction:
 
     def update(self, table: str, rows: Any) -> int:
         """See `Transaction.update`."""
-        if self._outside(table) is not None:
-            raise DefinitionError(f'update: "{table}" is a source that is not kept', hint="upsert whole rows")
+        outside = self._outside(table)
+        if outside is not None:
+            return outside.changes.update(table, rows)
         definition, relation = self._keyed(table, "update")
         groups = _by_columns(definition, rows)
         pending, changed = self._pending_of(relation), 0
@@ -429,6 +431,8 @@ def _keys_of(table: TableDefinition, relation: KeptTable, rows: Any) -> Any:
     """The keys of rows that are given whole, or as keys only."""
     given = as_arrow(rows)
     if given is not None:
+        if not given.num_columns:
+            return []
         _set_columns(table, given.schema.names)
         return given.select(list(table.key))
     if is_frame(rows):
@@ -459,11 +463,14 @@ def _by_columns(table: TableDefinition, rows: Any) -> list[tuple[tuple[str, ...]
     """Rows for `update` by the columns that they set, in the order in which they come."""
     given = as_arrow(rows)
     if given is not None:
-        return [(_set_columns(table, given.schema.names), given)]
+        return [(_set_columns(table, given.schema.names), given)] if given.num_columns else []
     groups: list[tuple[tuple[str, ...], list[Any]]] = []
     for i, row in enumerate(python_rows(rows) if is_frame(rows) else as_rows(rows)):
+        if isinstance(row, tuple | list) and len(row) == len(table.schema):
+            row = dict(zip(table.schema.names, row, strict=True))  # noqa: PLW2901
         if not isinstance(row, Mapping):
-            raise WrongType(f"rows[{i}] is {shown(row)}, which names no columns", hint="update takes dicts, or a table")
+            hint = "update takes dicts, whole rows, or a table"
+            raise WrongType(f"rows[{i}] is {shown(row)}, which names no columns", hint=hint)
         columns = _set_columns(table, list(row))
         if not groups or groups[-1][0] != columns:
             groups.append((columns, []))
@@ -476,5 +483,5 @@ def _set_columns(table: TableDefinition, names: list[str]) -> tuple[str, ...]:
         table.schema.index(name)
     for column in table.key:
         if column not in names:
-            raise WrongArity(f"a row to update has no {column}", hint=f"the key is {', '.join(table.key)}")
+            raise WrongArity(f"a row has no {column}", hint=f"the key is {', '.join(table.key)}")
     return tuple(name for name in table.schema.names if name in names and name not in table.key)

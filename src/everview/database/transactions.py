@@ -55,7 +55,7 @@ class Transaction:
         return self._tx.delete(table, rows)
 
     def update(self, table: str, rows: Any) -> int:
-        """Set columns of rows: dicts, or a table or frame, with the key and the columns to be set.
+        """Set columns of rows: dicts, or a table or frame, with the key and the columns to be set, or whole rows.
 
         A key that is not there is passed over.
         """

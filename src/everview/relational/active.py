@@ -7,7 +7,7 @@ back by a source.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from everview.frontends.graphspec.tuples import Order, Tuples, Watched
 from everview.operators.pointwise import Pointwise
 from everview.relational.delta import Delta
 from everview.relational.providers import Asking
-from everview.relational.relation import KernelRelation, commands
+from everview.relational.relation import KernelRelation, commands, shown_rows
 from everview.relational.ticking import SharedVerdict, run_tick
 from everview.runtimes.embedded import Embedded
 from everview.runtimes.tables import Table
@@ -123,7 +123,7 @@ class Active:
             return {name: Delta() for name in self.graph.outputs}
         out = run_tick(self.run, changes, verdict)
         self._seen = {node: self._delta(out[f"{WATCHED} {node}"]) for node in self._watched}
-        return {name: self._delta(out[f"{OUTPUT} {name}"]) for name in self.graph.outputs}
+        return {name: self._delta(out[f"{OUTPUT} {name}"], name) for name in self.graph.outputs}
 
     def end(self, verdict: SharedVerdict) -> None:
         """What was ticked counts, or is undone. It may be repeated."""
@@ -138,15 +138,21 @@ class Active:
 
     def contents(self, output: str) -> Tuples:
         """The tuples of an output."""
-        return Tuples.of_rows(self.run.view(f"{OUTPUT} {output}").contents().elements(), self._order)
+        rows = self.run.view(f"{OUTPUT} {output}").contents().elements()
+        return Tuples.of_rows(shown_rows(rows, self._variables(output)), self._order)
 
-    def _delta(self, batch: Batch) -> Delta:
+    def _variables(self, output: str) -> Sequence[str]:
+        return self.graph.variables[self.graph.outputs[output]]
+
+    def _delta(self, batch: Batch, output: str | None = None) -> Delta:
         if (np.abs(batch.weights) != 1).any():
             raise GraphError(
                 f"relations with exact deltas ({', '.join(self._exact) or 'none'}) were given deltas that are not",
                 hint="add a tuple only where it is not there, and remove it only where it is; or leave out exact=True",
             )
         rows, adds = batch.elements(), (batch.weights > 0).tolist()
+        if output is not None:
+            rows = shown_rows(rows, self._variables(output))
         return Delta(
             Tuples.of_rows((row for row, add in zip(rows, adds, strict=True) if add), self._order),
             Tuples.of_rows((row for row, add in zip(rows, adds, strict=True) if not add), self._order),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from everview.errors import WrongType, shown
 from everview.frontends.graphspec.tuples import Tuples
 
@@ -83,5 +85,7 @@ def _collected(rows: Any) -> Any:
 
 
 def is_table(rows: Any) -> bool:
-    """Whether it is an Arrow table, or a frame."""
+    """Whether it is an Arrow table, a frame, or a structured array."""
+    if isinstance(rows, np.ndarray):
+        return rows.dtype.names is not None
     return hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "to_arrow") or hasattr(rows, "iterrows")

@@ -18,6 +18,7 @@ from everview.errors import EverviewError, GraphError, WrongArity, WrongType
 from everview.frontends.graphspec.check import RelationShape as Shape
 from everview.frontends.graphspec.check import check_columns
 from everview.frontends.graphspec.tuples import Order, Tuples
+from everview.plan.nullary import NULLARY, ONE_ROW
 from everview.relational.delta import Delta, is_table
 from everview.relational.predicates import Predicate, check_value
 from everview.relational.ticking import SharedVerdict, run_tick
@@ -32,15 +33,27 @@ FEW = 64  # values; beyond them a change goes on as an Arrow table
 
 def anonymous(columns: int) -> Schema:
     """A schema of so many columns of atoms, with names that clash with no others."""
+    if not columns:
+        return NULLARY
     return Schema(Field(f"c{place}", ANY, nullable=False) for place in range(columns))
 
 
 def commands(schema: Schema, delta: Delta) -> Commands:
     """A delta as commands of a table: puts and deletes of whole tuples."""
-    rows = [*delta.removes.unordered, *delta.adds.unordered]
+    rows = stored_rows([*delta.removes.unordered, *delta.adds.unordered])
     table, _ = ingest(schema, rows)
     weights = pa.array([-1] * len(delta.removes) + [1] * len(delta.adds), pa.int64())
     return Commands(table.append_column(WEIGHT, weights))
+
+
+def stored_rows(rows: Sequence[Any]) -> Sequence[Any]:
+    """Tuples as the engine has them: the one that has no values says that it is there."""
+    return rows if not rows or rows[0] else [ONE_ROW] * len(rows)
+
+
+def shown_rows(rows: list[tuple[Any, ...]], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Rows of the engine as tuples of a relation with these columns."""
+    return rows if columns else [()] * len(rows)
 
 
 def change_of(batch: Batch) -> Any:
@@ -92,6 +105,8 @@ class KernelRelation:
         return tuples
 
     def _ingested(self, rows: Any) -> Tuples:
+        if not self.columns and isinstance(rows, list):
+            return Tuples(tuple(row) for row in rows)
         if not is_table(rows) and not isinstance(rows, list):
             return Tuples(rows)
         table, weights = ingest(self._named, rows)
@@ -103,7 +118,7 @@ class KernelRelation:
         if len(row) != len(self.columns):
             raise WrongArity(
                 f'relation "{self.name}": {row!r} has {len(row)} values, not {len(self.columns)}',
-                hint=f"the columns are {', '.join(self.columns)}",
+                hint=f"the columns are {', '.join(self.columns)}" if self.columns else "its one tuple is ()",
             )
         if check_types:
             for column, (type_, predicate), value in zip(self.columns, self._types, row, strict=True):
@@ -117,7 +132,8 @@ class KernelRelation:
     def apply(self, delta: Delta, verdict: SharedVerdict) -> Any:
         """The exact change, as a source takes it, which counts if the verdict is so."""
         if self.run is None:
-            return [(row, -1) for row in delta.removes.unordered] + [(row, 1) for row in delta.adds.unordered]
+            gone, come = (stored_rows([*part.unordered]) for part in (delta.removes, delta.adds))
+            return [(row, -1) for row in gone] + [(row, 1) for row in come]
         out = run_tick(self.run, {HELD: commands(self.schema, delta)}, verdict)
         return change_of(out[HELD])
 
@@ -130,7 +146,7 @@ class KernelRelation:
 
     def contents(self, order: Order) -> Tuples:
         """The tuples that the relation holds, in order."""
-        return Tuples.of_rows(self._held().elements(), order)
+        return Tuples.of_rows(shown_rows(self._held().elements(), self.columns), order)
 
     def whole(self) -> Any:
         """All tuples that the relation holds, as a change of a source."""

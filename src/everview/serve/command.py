@@ -6,6 +6,7 @@ import json
 import logging
 import sys
 import threading
+import webbrowser
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -49,6 +50,7 @@ class ServeOptions:
     log: str = "text"
     tls: TlsFiles | None = None
     limits: ServeLimits = field(default_factory=ServeLimits)
+    browser: bool = False  # open the explorer in it, and let nobody in but by HTTP
 
     @property
     def token_file(self) -> TokenFile:
@@ -72,6 +74,8 @@ def serve(options: ServeOptions, stop: Stop, say: Any) -> None:
         if anyone is not None and not tokens.entries():
             role = owner.allowed(anyone).name.lower()
             say(f"whoever reaches it has the role {role}; everview token add makes tokens")
+        if options.browser and not webbrowser.open(serving.doors[0].name):
+            say("no browser was found here: open that address in one")
         over.wait()
 
 
@@ -79,8 +83,10 @@ def doors_of(options: ServeOptions, owner: Owner, tokens: TokenFile, anyone: Rol
     """The doors that the options ask for."""
     hosts = frozenset({options.host.lower(), *map(str.lower, options.hosts)})
     door = HttpDoor(owner, tokens, anyone, hosts, frozenset(options.origins), Explorer(owner))
-    context = None if options.tls is None else options.tls.context()
     http = HttpServer(door, host=options.host, port=options.port, tls=options.tls)
+    if options.browser:
+        return [http]
+    context = None if options.tls is None else options.tls.context()
     port = options.pg_port if options.pg_port is not None else PG_PORT if options.port else 0
     return [http, PgServer(owner, tokens, anyone, host=options.host, port=port, tls=context)]
 

@@ -93,7 +93,8 @@ class SortedKeys:
         self._at = bisect_left(self._places, self._order(key), lo=self._at)
 
     def key(self) -> Any:
-        assert not self.at_end(), "there is no key at the end"
+        if self.at_end():
+            raise SchemaError("there is no key at the end", hint="ask at_end() first")
         return self._keys[self._at]
 
     def next(self) -> None:

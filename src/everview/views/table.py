@@ -7,13 +7,15 @@
 >>> _ = db.apply({"t": [((1, 5), 2)]})
 >>> view.rows(), len(view)
 ([{'id': 1, 'n': 5}, {'id': 1, 'n': 5}], 2)
+>>> {"n": 5, "id": 1} in view, (1, 5) in view, {"id": 1} in view
+(True, True, False)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from everview.codes.exits import AsFrames
 from everview.views.bag import Bag
@@ -63,9 +65,12 @@ class TableView(Bag, AsFrames):
         return (dict(zip(names, row, strict=True)) for row in rows) if self._dicts else iter(rows)
 
     def __contains__(self, row: Any) -> bool:
-        values = tuple(row[name] for name in self.schema.names) if isinstance(row, dict) else row
+        names = self.schema.names
+        values: Any = [row.get(name) for name in names] if isinstance(row, Mapping) and len(row) == len(names) else row
+        if not isinstance(values, tuple | list) or len(cast(Sequence[Any], values)) != len(names):
+            return False
         with self.lock:
-            return self._held.get(self._key(values), (None, 0))[1] > 0
+            return self._held.get(self._key(tuple(cast(Sequence[Any], values))), (None, 0))[1] > 0
 
     def __len__(self) -> int:
         return self._len

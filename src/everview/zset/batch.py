@@ -91,6 +91,8 @@ class Batch(AsFrames):
         return ZSet.of(list(self))
 
     def __add__(self, other: Batch) -> Batch:
+        if not isinstance(other, Batch):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
         self._same_words(other)
         return type(self)(self.schema, merge(self.rows, other.rows), self.dictionary)
 
@@ -98,7 +100,7 @@ class Batch(AsFrames):
         return type(self)(self.schema, negated(self.rows), self.dictionary)
 
     def __sub__(self, other: Batch) -> Batch:
-        return self + -other
+        return self + -other if isinstance(other, Batch) else NotImplemented  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Batch):

@@ -57,6 +57,18 @@ MISTAKES: list[tuple[Callable[[Any, Any], Any], str, str]] = [
     (lambda t, u: t.groupBy("k").agg(), "agg of nothing", ""),
     (lambda t, u: F.col("s").over("k"), "no window", "Window.partitionBy"),
     (lambda t, u: F.lit(object()), "is no value of a column", ""),
+    (lambda t, u: t[99], "no column 99", "0 to 5"),
+    (lambda t, u: t[None], "None is no column", 'frame["name"]'),
+    (lambda t, u: t.filter(3), "3 is no condition", "F.col"),
+    (lambda t, u: t.withColumns([1]), "withColumns: colsMap is [1], not", ""),
+    (lambda t, u: t.withColumnsRenamed("x"), "colsMap is 'x', not a dict", ""),
+    (lambda t, u: t.selectExpr(3), "selectExpr: expr is 3, not", ""),
+    (lambda t, u: t.dropDuplicates([3]), "dropDuplicates: subset holds 3, not text", ""),
+    (lambda t, u: t.dropna(subset=3), "dropna: subset is 3, not", ""),
+    (lambda t, u: t.na.drop(subset=3), "drop: subset is 3, not", ""),
+    (lambda t, u: t.transform([1]), "transform: func is [1], not a function", ""),
+    (lambda t, u: t.groupBy("k").min(3), "min: cols is 3, not text", ""),
+    (lambda t, u: t.unpivot(3, "k", "a", "b"), "unpivot: ids is 3, not", ""),
 ]
 
 

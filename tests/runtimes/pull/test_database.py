@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import nullcontext
 from typing import Any
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
-from everview import connect
-from everview.errors import DefinitionError, DuplicateKey, EverviewError, WeightOverflow
+from everview import Database, connect
+from everview.errors import DefinitionError, DuplicateKey, EverviewError, UnknownName, WeightOverflow, WrongType
 from everview.frontends.fluent import agg
 from everview.sources.memory import Memory
 from everview.sources.protocol import Update
@@ -47,6 +51,48 @@ def test_a_query_runs_and_lives(db: Any) -> None:
     assert paid(db).run() == [{"by": {"owner": "Ada"}, "total": 5}, {"by": {"owner": "Bea"}, "total": 8}]
     assert db.view("countries").rows() == [(1, 2)]
     assert db.shop.execute("SELECT owner FROM account WHERE id = 2").fetchone() == ("Bea",)
+
+
+COLUMNS = "id BIGINT, name STRING, n BIGINT"
+WEIGHTED = pa.table({"id": [2, 7], "name": ["b", "c"], "n": [5, 6], "_weight": [-1, 1]})
+FORMS = [
+    ("insert", WEIGHTED, 0, [(1, "a", 4), (7, "c", 6)]),
+    ("insert", [{"id": 2, "name": "b", "n": 5, "_weight": -1}, {"id": 7}], 0, [(1, "a", 4), (7, None, None)]),
+    ("insert", WEIGHTED.set_column(3, "_weight", pa.array([2, 1])), DuplicateKey, None),
+    ("upsert", WEIGHTED, WrongType, None),
+    ("upsert", pd.DataFrame({"id": [1], "name": ["x"]}).set_index("id"), 1, [(1, "x", None), (2, "b", 5)]),
+    ("update", [(1, "x", None), {"id": 2, "n": 9}, {"id": 3, "n": 9}], 2, [(1, "x", None), (2, "b", 9)]),
+    ("update", pl.DataFrame({"id": [2, 2, 3], "n": [8, 9, 9]}), 1, [(1, "a", 4), (2, "b", 9)]),
+    ("update", pd.DataFrame(), 0, [(1, "a", 4), (2, "b", 5)]),
+    ("update", [(1, "x")], WrongType, None),
+    ("update", [{"id": 1, "nn": 3}], UnknownName, None),
+    ("delete", {2, 3}, 1, [(1, "a", 4)]),
+    ("delete", pa.table({"id": [2, 3]}), 1, [(1, "a", 4)]),
+    ("delete", pd.DataFrame({"n": [0], "id": [2]}), 1, [(1, "a", 4)]),
+    ("delete", pd.DataFrame(), 0, [(1, "a", 4), (2, "b", 5)]),
+    ("delete", [{"id": 1, "nn": 3}], UnknownName, None),
+]
+
+
+@pytest.fixture(scope="module")
+def kinds() -> list[Database]:
+    """Two databases with the same table t: one has it, the other pulls from it."""
+    kept, pulled = connect(), connect()
+    kept.create_table("t", COLUMNS, key="id")
+    pulled.attach("t", Memory(COLUMNS, "id"), keep=False)
+    return [kept, pulled]
+
+
+@pytest.mark.parametrize(("act", "rows", "count", "then"), FORMS, ids=range(len(FORMS)))
+def test_rows_in_every_form(kinds: list[Database], act: str, rows: Any, count: Any, then: Any) -> None:
+    for db in kinds:
+        with db.transaction() as tx:
+            tx.delete("t", [1, 2, 7])
+            tx.insert("t", [(1, "a", 4), (2, "b", 5)])
+        with pytest.raises(count) if then is None else nullcontext(), db.transaction() as tx:
+            assert getattr(tx, act)("t", rows) == count
+        now = [tuple(row.values()) for row in db.query("t").order_by("id").run()]
+        assert now == (then or [(1, "a", 4), (2, "b", 5)])
 
 
 def test_weights_and_keys(db: Any) -> None:

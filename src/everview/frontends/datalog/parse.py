@@ -69,9 +69,9 @@ from everview.frontends.rules.program import (
     TextPlace,
     Wildcard,
 )
-from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.resolve import LIMIT
 from everview.frontends.rules.walk import RulePart, rewritten
+from everview.plan.nullary import NULLARY
 from everview.types import Field, Schema
 from everview.types.names import check_names
 

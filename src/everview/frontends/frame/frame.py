@@ -27,6 +27,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from everview.codes.exits import AsFrames
+from everview.doors import doors
 from everview.errors import QueryError, UnknownName, WrongType, shown
 from everview.frontends.frame.binding import FrameBinding
 from everview.frontends.frame.bound import BoundFrame
@@ -75,6 +76,7 @@ class FrameHome(Protocol):
         ...
 
 
+@doors()
 class DataFrame(AsFrames):
     """A frame of rows, which never changes: methods give others. Made by ``db.frame("sale")``."""
 
@@ -128,8 +130,16 @@ class DataFrame(AsFrames):
         if isinstance(item, FrameColumn):
             return self.filter(item)
         if isinstance(item, int):
+            if not -len(self.columns) <= item < len(self.columns):
+                raise UnknownName(
+                    f"there is no column {item}", hint=f"columns are numbered 0 to {len(self.columns) - 1}"
+                )
             return self._column([self.columns[item]])
-        return self._column(name_parts(item)) if isinstance(item, str) else self.select(*item)
+        if isinstance(item, str):
+            return self._column(name_parts(item))
+        if not isinstance(item, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise WrongType(f"{shown(item)} is no column", hint='write frame["name"], or frame[["a", "b"]]')
+        return self.select(*item)
 
     def __getattr__(self, name: str) -> FrameColumn:
         if name.startswith("_") or name == "bound":
@@ -167,15 +177,15 @@ class DataFrame(AsFrames):
         texts = [text for one in expr for text in ([one] if isinstance(one, str) else one)]
         return self.step("select", {"items": texts})
 
-    def withColumn(self, colName: str, col: FrameColumn) -> DataFrame:
+    def withColumn(self, colName: str, col: Any) -> DataFrame:
         """All columns, and one that is new or takes the place of one of that name."""
         return self.withColumns({colName: col})
 
-    def withColumns(self, *colsMap: Mapping[str, FrameColumn]) -> DataFrame:
+    def withColumns(self, *colsMap: Mapping[str, Any]) -> DataFrame:
         """All columns, and some that are new or take the place of those of their names."""
         new = {name: column for one in colsMap for name, column in one.items()}
         for name, column in new.items():
-            if not isinstance(column, FrameColumn):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not isinstance(column, FrameColumn):
                 raise WrongType(f"withColumn: {name} is {shown(column)}, no column", hint="write F.lit(…) for a value")
         items = [column.alias(name).item for name, column in new.items()]
         return self.step("with_columns", {"names": list(new), "items": items}, new.values()) if new else self
@@ -211,11 +221,11 @@ class DataFrame(AsFrames):
 
     # -- which rows
 
-    def filter(self, condition: FrameColumn | str) -> DataFrame:
+    def filter(self, condition: FrameColumn | str | Any) -> DataFrame:
         """The rows of which a condition is true; it may be written in SQL."""
         if isinstance(condition, str):
             return self.step("filter", {"test": condition})
-        if not isinstance(condition, FrameColumn):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(condition, FrameColumn):
             raise WrongType(f"filter: {shown(condition)} is no condition", hint='write F.col("a") > 1, or "a > 1"')
         return self.step("filter", {"test": condition.text}, [condition])
 

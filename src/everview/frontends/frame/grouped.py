@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from everview.doors import doors
 from everview.errors import QueryError, WrongType, shown
 from everview.frontends.frame.columns import FrameColumn, as_column, called, column_or_name, named_column
 from everview.scalars.coercion import is_number as is_numeric
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 MOST_PIVOTED: Final = 10_000  # values of a pivot that names none
 
 
+@doors()
 @dataclass(frozen=True)
 class GroupedData:
     """The rows of a frame in groups by keys; every method of it but `pivot` gives a frame."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal as PythonDecimal
 from typing import TYPE_CHECKING, Any
 
+from everview.doors import doors
 from everview.errors import QueryError, WrongType, shown
 from everview.frontends.frame.columns import FrameColumn, called, literal_column, named_column
 from everview.scalars.coercion import is_number as is_numeric
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from everview.frontends.frame.frame import DataFrame
 
 
+@doors()
 class MissingValues:
     """The methods of ``frame.na``, for missing values."""
 

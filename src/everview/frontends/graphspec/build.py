@@ -31,6 +31,7 @@ from everview.lowering.lower import Lowering
 from everview.plan import nodes as plan
 from everview.plan.conditions import conjunction
 from everview.plan.node import Plan, unique
+from everview.plan.nullary import NULLARY, any_of
 from everview.plan.references import free_references
 from everview.plan.typing import call, cast
 from everview.scalars.expressions import Column, Expression
@@ -103,6 +104,8 @@ def plans(graph: Graph, schemas: Mapping[str, Schema] | None = None) -> Plans:
 
 
 def _of_atoms(columns: Sequence[str]) -> Schema:
+    if not columns:
+        return NULLARY
     return Schema(Field(name, ANY, nullable=False) for name in columns)
 
 
@@ -145,7 +148,7 @@ def _outside(
 ) -> Plan:
     """The plan of a node that stands in no cycle."""
     if isinstance(node, ScanSpec | EnumerableSpec):
-        return _named(plan.Scan(node.rel, schemas[node.rel]), graph.variables[node.id])
+        return _named(plan.Scan(node.rel, schemas[node.rel]), graph.variables[node.id] or NULLARY.names)
     if isinstance(node, PointwiseSpec):
         return judged(node, built[node.inputs[0]])
     return _plan(node, [built[source] for source in node.sources])
@@ -178,16 +181,28 @@ def _plan(node: Node, inputs: Sequence[Plan]) -> Plan:
 
 
 def _joined(node: JoinSpec, inputs: Sequence[Plan]) -> Plan:
-    """The join in the planner's order."""
-    if len(inputs) == 1 and len({*node.atoms[0].vars}) == len(node.vo) == len(node.atoms[0].vars):
-        return _selected(_named(inputs[0], node.atoms[0].vars), node.vo)
+    """The join in the planner's order. An input without variables lets all tuples pass if it holds, and else none."""
+    made = _bound_by_variables(node, [i for i, atom in zip(inputs, node.atoms, strict=True) if atom.vars])
+    for input_ in (i for i, atom in zip(inputs, node.atoms, strict=True) if not atom.vars):
+        made = input_ if made is None else plan.Join(made, input_, "semi")
+    assert made is not None, "a join has an input"
+    return made
+
+
+def _bound_by_variables(node: JoinSpec, inputs: Sequence[Plan]) -> Plan | None:
+    """The join of the inputs that have variables; None if there are none."""
+    atoms = [atom for atom in node.atoms if atom.vars]
+    if not inputs:
+        return None
+    if len(inputs) == 1 and len({*atoms[0].vars}) == len(node.vo) == len(atoms[0].vars):
+        return _selected(_named(inputs[0], atoms[0].vars), node.vo)
     common: Fields = {}
-    for input_, atom in zip(inputs, node.atoms, strict=True):
+    for input_, atom in zip(inputs, atoms, strict=True):
         for name, field in zip(atom.vars, input_.schema.fields, strict=True):
             common[name] = wider(common.get(name, field), field, f"columns of variable {name}")
-    alike = tuple(_cast(i, [common[v] for v in atom.vars]) for i, atom in zip(inputs, node.atoms, strict=True))
+    alike = tuple(_cast(i, [common[v] for v in atom.vars]) for i, atom in zip(inputs, atoms, strict=True))
     number = {name: place for place, name in enumerate(node.vo)}
-    terms = tuple(tuple(number[name] for name in atom.vars) for atom in node.atoms)
+    terms = tuple(tuple(number[name] for name in atom.vars) for atom in atoms)
     order = tuple(number.values())
     return plan.Multiway(alike, terms, order, tuple(node.vo), order, null_safe=True)
 
@@ -220,6 +235,8 @@ def _after(right: Plan, column: int, width: int) -> Column:
 
 
 def _projected(input_: Plan, names: Sequence[str]) -> Plan:
+    if not names:
+        return any_of(input_)
     kept = _selected(input_, names)
     return kept if len(names) == len(input_.schema) else plan.Distinct(kept)
 
@@ -312,7 +329,7 @@ def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> 
     """The schemas of the nodes of a cycle: the narrowest types for all values that enter the cycle."""
     known: dict[str, Fields] = {one: {} for one in part}
     for one in {source for inner in part for source in graph.nodes[inner].sources if source in outside}:
-        known[one] = dict(zip(graph.variables[one], outside[one].schema.fields, strict=True))
+        known[one] = dict(zip(graph.variables[one] or NULLARY.names, outside[one].schema.fields, strict=True))
     changed = True
     while changed:
         changed = False
@@ -330,7 +347,12 @@ def _schemas(graph: Graph, part: Sequence[str], outside: Mapping[str, Plan]) -> 
                 f"{', '.join(map(repr, part))} only gives them to itself",
                 hint="a cycle needs an input from outside for every variable",
             )
-    return {one: Schema(replace(known[one][name], name=name) for name in graph.variables[one]) for one in part}
+    return {
+        one: Schema(replace(known[one][name], name=name) for name in graph.variables[one])
+        if graph.variables[one]
+        else NULLARY
+        for one in part
+    }
 
 
 def _passed(graph: Graph, node: Node, known: Mapping[str, Fields]) -> list[tuple[str, Field]]:

@@ -84,8 +84,6 @@ def declared(part: DeclaredSpec) -> RelationShape:
 
 def check_columns(what: str, names: Sequence[str]) -> None:
     """Refuse columns that no relation can have."""
-    if not names:
-        raise GraphError(f"{what} has no columns", hint="name at least one")
     if len(names) > WIDEST:
         raise GraphError(f"{what} has {len(names)} columns", hint=f"at most {WIDEST} are possible: split it")
     _once(what, "column", names)
@@ -311,7 +309,7 @@ def _check_join(node: JoinSpec, inputs: Sequence[tuple[str, Variables]]) -> None
         if len(atom.vars) != len(names):
             raise GraphError(
                 f'{what} has an atom of {len(atom.vars)} variables for its input "{source}", which has {len(names)}',
-                hint=f"name one for each of {', '.join(names)}",
+                hint=f"name one for each of {', '.join(names)}" if names else "its atom has no variables",
             )
     _once(f"{what}: vo", "variable", node.vo)
     bound = dict.fromkeys(name for atom in node.atoms for name in atom.vars)

@@ -107,7 +107,7 @@ class DiffSpec(_NodePart):
     id: Name
     op: Literal["Diff"]
     inputs: Annotated[Names, Field(min_length=2, max_length=2)]
-    key: Annotated[Names, Field(min_length=1)]
+    key: Names
 
 
 class ProjectSpec(_NodePart):
@@ -116,7 +116,7 @@ class ProjectSpec(_NodePart):
     id: Name
     op: Literal["Project"]
     inputs: Annotated[Names, Field(min_length=1, max_length=1)]
-    attrs: Annotated[Names, Field(min_length=1)]
+    attrs: Names
 
 
 class RenameSpec(_NodePart):

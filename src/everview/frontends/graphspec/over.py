@@ -17,7 +17,10 @@ from everview.frontends.graphspec.build import build
 from everview.frontends.graphspec.check import Graph, RelationShape, check
 from everview.frontends.graphspec.model import PointwiseSpec, parse
 from everview.frontends.graphspec.predicate import Verdicts
+from everview.lowering.lower import Lowering
 from everview.operators.functions import Function
+from everview.plan.nodes import Scan
+from everview.plan.nullary import any_of
 from everview.types import unknown_name
 
 
@@ -71,6 +74,8 @@ def _relation(relation: RelationShape, streams: Mapping[str, Stream]) -> Stream:
                 f'relation "{relation.name}" has column "{name}", which its source has not',
                 hint=f"the source has {', '.join(stream.schema.names)}; rename in the atoms of a join, or by Rename",
             )
+    if not relation.columns:
+        return Lowering(stream.circuit, {relation.name: stream}).of(any_of(Scan(relation.name, stream.schema)))
     return stream.select(*relation.columns).distinct()
 
 

@@ -16,11 +16,11 @@ from everview.frontends.rules.bodies import bodies, solved
 from everview.frontends.rules.faults import fault
 from everview.frontends.rules.meeting import as_type, met
 from everview.frontends.rules.program import AggregateTerm, Rule, RuleAtom, RuleVariable, Term, Wildcard
-from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.terms import expression, unbound
 from everview.plan import nodes
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Project, Union, Values
+from everview.plan.nullary import NULLARY
 from everview.plan.typing import is_integer
 from everview.scalars.expressions import TRUE, Expression, Literal
 from everview.types import BIGINT, Field, Schema, Type

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from everview.plan.nullary import NULLARY
 from everview.scalars.functions.user import is_registered, registered
-from everview.types import BOOLEAN, Field, Schema, Type
-
-# A relation without columns holds or does not: its one row, if it is there, says so.
-NULLARY: Final = Schema([Field("holds", BOOLEAN, nullable=False)])
+from everview.types import Schema, Type
 
 
 def given_name(head: str) -> str:

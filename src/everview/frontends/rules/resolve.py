@@ -21,8 +21,8 @@ from everview.frontends.rules.program import (
     RuleProgram,
     Wildcard,
 )
-from everview.frontends.rules.relations import NULLARY
 from everview.frontends.rules.walk import RulePart, rebuilt, rebuilt_rule
+from everview.plan.nullary import NULLARY
 from everview.types import unknown_name
 
 LIMIT: Final = ".limitsize"  # the directive that is part of a relation's meaning

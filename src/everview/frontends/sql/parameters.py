@@ -99,13 +99,16 @@ class ParameterValues:
 
     @classmethod
     def of(cls, params: Any) -> ParameterValues:
-        """The values of a list, a tuple or a dict, each as a literal of the type that SQL has for it."""
+        """The values of a list, a tuple or a dict, each as a literal of the type that SQL has for it.
+
+        A dict may have values for ``?``, too, by their places from 1 on: ``{1: 7, "least": 0}``.
+        """
         if params is None:
             return NOTHING_GIVEN
         if isinstance(params, Mapping):
-            for name in params:
-                _check_key(name)
-            return cls((), {name: _named_literal(f":{name}", value) for name, value in params.items()}, given=True)
+            places, names = _told_apart(params)
+            named = {name: _named_literal(f":{name}", params[name]) for name in names}
+            return cls(tuple(_named_literal(f"?{place}", params[place]) for place in places), named, given=True)
         if isinstance(params, (list, tuple)):
             return cls(tuple(_named_literal(f"?{i}", value) for i, value in enumerate(params, 1)), given=True)
         hint = 'write db.sql("… ?", [7]), or db.sql("… :id", {"id": 7})'
@@ -146,8 +149,9 @@ class ParameterValues:
             raise _placed(f"parameter :{short(mark.name)} has no value", mark, known, source)
         if place_of(mark.name) <= count:
             return
-        if self.named:
-            raise _placed("? takes its value from a list, and a dict was given", mark, "write :name instead", source)
+        if self.named and not self.positional:
+            hint = "write :name instead, or name its place in the dict: {1: …}"
+            raise _placed("? takes its value from a list, and a dict was given", mark, hint, source)
         hint = f"{len(self.positional)} given" if self.given else "give them beside the text: db.sql(text, [value])"
         raise _placed(f"parameter {mark.name[1:20]} has no value", mark, hint, source)
 
@@ -174,9 +178,19 @@ def _placed(message: str, mark: ParameterMark, hint: str, source: SqlText) -> Sq
     return error
 
 
-def _check_key(name: Any) -> None:
-    if not isinstance(name, str):
-        raise WrongType(f"{shown(name)} is no name of a parameter", hint='a name is text: {"id": 7}')
+def _told_apart(params: Mapping[Any, Any]) -> tuple[list[int], list[str]]:
+    """The places of ``?`` that a dict has values for, which are all from 1 on, and the names."""
+    places, names = list[int](), list[str]()
+    for key in params:
+        if isinstance(key, str):
+            names.append(key)
+        elif isinstance(key, int) and not isinstance(key, bool):
+            places.append(key)
+        else:
+            raise WrongType(f"{shown(key)} is no name of a parameter", hint='a name is text: {"id": 7}')
+    if sorted(places) != list(range(1, len(places) + 1)):
+        raise WrongType(f"the dict has values for ? at {shown(places)}", hint="places are numbered from 1 on")
+    return sorted(places), names
 
 
 def _named_literal(name: str, value: Any) -> Literal:

@@ -31,6 +31,10 @@ class SourceTransaction:
         """Add rows in place of those with their keys; of several with one key the last counts."""
         return self._of(source).upsert(rows)
 
+    def update(self, source: str, rows: Any) -> int:
+        """Set columns of rows that are there: dicts, a table or frame with the key and these columns, or whole rows."""
+        return self._of(source).update(rows)
+
     def delete(self, source: str, rows: Any) -> int:
         """Remove rows: by their keys if the source has one, and those that are not there are no mistake."""
         return self._of(source).delete(rows)
@@ -62,7 +66,7 @@ class SourceTransaction:
 
     def updates(self) -> dict[str, Update]:
         """The net changes of the sources."""
-        return {name: writes.update() for name, writes in self._writes.items()}
+        return {name: writes.net() for name, writes in self._writes.items()}
 
     def _of(self, name: str) -> Writes:
         if self.closed:

@@ -6,18 +6,21 @@ that fails goes back to its savepoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from everview.codes.ingest import ingest, ingest_weighted
+from everview.codes.encode import WEIGHT
+from everview.codes.frames import as_arrow, is_frame, python_rows
+from everview.codes.ingest import as_rows, check_once, ingest, ingest_weighted
 from everview.codes.rows import to_rows
-from everview.errors import DefinitionError, DuplicateKey, NegativeWeight, WrongArity
+from everview.errors import DefinitionError, DuplicateKey, NegativeWeight, WrongArity, WrongType, shown
 from everview.runtimes.pull.conditions import looked_up
 from everview.runtimes.pull.demand import Among, Row
 from everview.runtimes.pull.scan import MOST_KEYS
 from everview.sources.protocol import Request, Source, Update, is_keyed
 from everview.sources.values import rows_of
+from everview.types import unknown_name
 
 NO_KEY = "a source without a key is changed by whole rows: insert and delete"
 Held = dict[Row, tuple[Row | None, Row | None]]  # by key: what is there, and what is to be
@@ -41,18 +44,18 @@ class Writes:
 
     def insert(self, rows: Any) -> int:
         """Add rows; one whose key is there is refused."""
-        given = self._rows(rows)
+        given = self._weighted(rows)
         if self.keyed:
             self._settle()
-            self._apply_by_key([(row, 1) for row in given])
+            self._apply_by_key(given)
         else:
-            self.apply([(row, 1) for row in given])
-        return len(given)
+            self.apply(given)
+        return sum(weight for _, weight in given)
 
     def upsert(self, rows: Any) -> int:
         """Add rows in place of those with their keys; of several with one key the last counts."""
         self._require_key("upsert")
-        given = self._rows(rows)
+        given = [row for row, _ in self._weighted(rows, once="upsert")]
         self._settle()
         held = self._known(map(self._key, given))
         for row in given:
@@ -63,15 +66,28 @@ class Writes:
     def delete(self, rows: Any) -> int:
         """Remove rows: by their keys if there is one, and those that are not there are no mistake."""
         if not self.keyed:
-            given = self._rows(rows)
-            self.apply([(row, -1) for row in given])
-            return len(given)
+            given = self._weighted(rows)
+            self.apply([(row, -weight) for row, weight in given])
+            return sum(weight for _, weight in given)
         keys = list(dict.fromkeys(self._keys(rows)))
         self._settle()
         held = self._known(keys)
         gone = [key for key in keys if held[key][1] is not None]
         self._held.update({key: (held[key][0], None) for key in keys})
         return len(gone)
+
+    def update(self, rows: Any) -> int:
+        """Set columns of rows that are there: those that a row names beside its key; a tuple names all."""
+        self._require_key("update")
+        given = [(self._key_of(values), values) for values in map(self._by_name, _listed(rows))]
+        self._settle()
+        held = self._known(key for key, _ in given)
+        found = [(key, values) for key, values in given if held[key][1] is not None]
+        for key, values in found:
+            there, now = held[key]
+            held[key] = (there, self._row_of(dict(zip(self.source.schema.names, now or (), strict=True)) | values))
+        self._held.update(held)
+        return len({key for key, _ in found})
 
     def apply(self, changes: Any) -> None:
         """Add rows with weights; what cannot be is refused by the source, when they are written."""
@@ -101,7 +117,7 @@ class Writes:
 
     # -- what it comes to
 
-    def update(self) -> Update:
+    def net(self) -> Update:
         """The net change of the source."""
         changes = dict(self._bag)
         for there, now in self._held.values():
@@ -144,11 +160,14 @@ class Writes:
         if not self.keyed:
             raise DefinitionError(f"{what}: source {self.name} has no key", hint=NO_KEY)
 
-    def _rows(self, rows: Any) -> list[Row]:
-        if isinstance(rows, list):
-            return [self._row_of(row) for row in rows]
-        table, _ = ingest(self.source.schema, rows)
-        return [self._row_of(row) for row in to_rows(self.source.schema, table)]
+    def _weighted(self, rows: Any, *, once: str = "") -> list[tuple[Row, int]]:
+        """Rows with the weights that a table, a frame or a dict has in ``_weight``; ``once`` refuses all but 1."""
+        if isinstance(rows, list) and not any(isinstance(row, Mapping) and WEIGHT in row for row in rows):
+            return [(self._row_of(row), 1) for row in rows]
+        table, weights = ingest(self.source.schema, rows)
+        if once:
+            check_once(weights, once)
+        return list(zip(map(self._row_of, to_rows(self.source.schema, table)), weights.tolist(), strict=True))
 
     def _pairs(self, changes: Any) -> list[tuple[Row, int]]:
         if isinstance(changes, list):
@@ -161,13 +180,24 @@ class Writes:
 
     def _keys(self, rows: Any) -> list[Row]:
         """The keys of rows, which may be whole rows or keys only."""
-        if not isinstance(rows, list):
-            return list(map(self._key, self._rows(rows)))
-        return [self._key_of(row) for row in rows]
+        return [self._key_of(row) for row in _listed(rows)]
+
+    def _by_name(self, row: Any) -> dict[str, Any]:
+        """The values of a row to be updated, by columns."""
+        if isinstance(row, Mapping):
+            return dict(row)
+        if isinstance(row, tuple | list) and len(row) == len(self.source.schema):
+            return dict(zip(self.source.schema.names, row, strict=True))
+        raise WrongType(
+            f"{self.name}: {shown(row)} names no columns", hint="update takes dicts, whole rows, or a table"
+        )
 
     def _key_of(self, row: Any) -> Row:
         names = self.source.key
         if isinstance(row, Mapping):
+            for column in row:
+                if column not in self.source.schema:
+                    raise unknown_name("column", str(column), self.source.schema.names)
             lacking = [column for column in names if column not in row]
             if lacking:
                 raise WrongArity(f"{self.name}: {row!r} has no {lacking[0]}", hint=f"the key is {', '.join(names)}")
@@ -179,6 +209,14 @@ class Writes:
         if len(values) != len(names):
             raise WrongArity(f"{self.name}: {row!r} is no key", hint=f"the key is {', '.join(names)}")
         return _reading(self.source.schema.select(names), self.name)(values)
+
+
+def _listed(rows: Any) -> Sequence[Any]:
+    """Rows in any form, one by one: those of a table or frame as dicts."""
+    table = as_arrow(rows)
+    if table is not None:
+        return table.to_pylist()
+    return python_rows(rows) if is_frame(rows) else as_rows(rows)
 
 
 def _checked(changes: list[Any]) -> list[Any]:

@@ -29,6 +29,7 @@ from everview.frontends.sql.foreign_texts import (
     duckdb_substring,
     end_counts_alike,
     formatted,
+    joined,
     left_end,
     postgres_substring,
     regexp_replace,
@@ -239,7 +240,7 @@ _OF_DUCKDB: Final[dict[str, Foreign]] = {
     "lcm": _of_two("lcm"),
     "least_common_multiple": _of_two("lcm"),
 }
-_OF_OTHER_CLASSES: Final[dict[type[exp.Expr], Foreign]] = {exp.GenerateSeries: _series}
+_OF_OTHER_CLASSES: Final[dict[type[exp.Expr], Foreign]] = {exp.Concat: joined, exp.GenerateSeries: _series}
 _OF_BOTH: Final[dict[type[exp.Expr], Foreign]] = {
     **_OF_OTHER_CLASSES,
     exp.Left: left_end,

@@ -45,7 +45,9 @@ url_decode(s) = url_decode(replace(s, '+', '%2B'))
 fmod(a, b) = if(b = 0, double('nan'), double(a) - floor(double(a) / double(b)) * double(b))
 even(x) = if(x < 0, -1, 1) * ceil(abs(x) / 2d) * 2d
 signbit(x) = x < 0
+sign(x) = tinyint(if(isnan(double(x)), 0d, sign(x)))
 ord(s) = if(s = '', -1, ascii(s))
+unicode(s) = if(s = '', -1, ascii(s))
 prefix(s, p) = startswith(s, p)
 suffix(s, p) = endswith(s, p)
 list_sum(l) = aggregate(l, bigint(NULL), (s, e) -> coalesce(s + e, s, e))
@@ -105,6 +107,8 @@ CLASSES: Final[dict[str, dict[type[exp.Expr], tuple[str, tuple[str, ...]]]]] = {
         exp.ArraySum: ("list_sum", ("this",)),
         exp.JSONType: ("json_type", ("this",)),
         exp.Ln: ("ln", ("this",)),
+        exp.Sign: ("sign", ("this",)),
+        exp.Unicode: ("unicode", ("this",)),
         exp.Week: ("week", ("this",)),
     },
     "postgres": {

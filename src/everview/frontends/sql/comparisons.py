@@ -1,7 +1,7 @@
 """Comparisons: of values, of tuples, with lists and patterns.
 
-Spark and DuckDB compare tuples as structs: NULL is equal to NULL, and comes before all values in Spark and after them in
-DuckDB. SQL's standard, which other dialects keep to, compares part by part, and what NULL decides is unknown.
+Spark and DuckDB compare tuples as structs: NULL is equal to NULL, and comes before all values in Spark and after them
+in DuckDB. SQL's standard, which other dialects keep to, compares part by part, and what NULL decides is unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from sqlglot import exp
 from everview.frontends.sql.expressions import Site, all_of, as_moment, bare, compared, expression, handles
 from everview.frontends.sql.subqueries import quantified, within
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Expression
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.kinds import INTERVALS
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",
@@ -28,6 +29,8 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 @handles(*COMPARISONS, args="this expression")
 def _comparison(node: exp.Binary, site: Site) -> Expression:
     name, left, right = COMPARISONS[type(node)], bare(node.this), bare(node.expression)
+    if isinstance(right, exp.Anonymous) and right.name.upper() == "ALL" and len(right.expressions) == 1:
+        right = exp.All(this=right.expressions[0])
     if isinstance(right, (exp.Any, exp.All)):
         return quantified(name, node, left, right, site)
     if isinstance(left, exp.Tuple) and isinstance(other := _row_as_tuple(right), exp.Tuple):
@@ -132,6 +135,36 @@ def _between(node: exp.Between, site: Site) -> Expression:
     return call("and", compared("greater_equal", value, low), compared("less_equal", value, high))
 
 
+@handles(exp.Overlaps, args="this expression")
+def _overlaps(node: exp.Overlaps, site: Site) -> Expression:
+    """``(a, b) OVERLAPS (c, d)``: whether two spans of time share a moment; an end is a moment or a length.
+
+    The ends of a span may be in any order, and the later one is not in it, unless both are the same moment.
+    """
+    (s, t), (u, v) = (_span(bare(side), site) for side in (node.this, node.expression))
+    known = call("or", compared("equal", t, v), compared("not_equal", t, v))
+    together = call("and", compared("equal", s, u), known)
+    return all_of("or", [_reaches(s, t, u, v), _reaches(u, v, s, t), together])
+
+
+def _span(node: exp.Expr, site: Site) -> tuple[Expression, Expression]:
+    """The beginning and the end of a span; where one is NULL, the other is the beginning."""
+    if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
+        raise site.context.error("OVERLAPS of what is no span", node, "write (a, b) OVERLAPS (c, d)")
+    start, end = (expression(part, site) for part in node.expressions)
+    if end.type in INTERVALS:
+        end = call("add", start, end)
+    known = call("and", call("is_not_null", start), call("is_not_null", end))
+    last = call("greatest", start, end)
+    return call("least", start, end), call("if", known, last, Literal(None, last.type))
+
+
+def _reaches(s: Expression, t: Expression, u: Expression, v: Expression) -> Expression:
+    """Whether the span from s to t begins within that from u to v, which begins earlier."""
+    beyond = call("and", compared("greater_equal", s, v), compared("greater_equal", t, v))
+    return call("and", compared("greater", s, u), call("not", beyond))
+
+
 @handles(exp.In, args="this expressions query unnest")
 def _in(node: exp.In, site: Site) -> Expression:
     left = bare(node.this)
@@ -228,4 +261,6 @@ def _similar_to(node: exp.SimilarTo, escape: str, site: Site) -> Expression:
     pattern = bare(node.expression)
     if not isinstance(pattern, exp.Literal):
         raise site.context.unsupported("SIMILAR TO what is not written down", node, "write the pattern, or use RLIKE")
+    if site.context.dialect == "duckdb":  # to which the pattern is a regular expression, of the whole text
+        return call("rlike", expression(node.this, site), literal(f"^(?:{pattern.name})\\z"))
     return call("rlike", expression(node.this, site), literal(similar_pattern(pattern.name, escape)))

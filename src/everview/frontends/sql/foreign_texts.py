@@ -181,6 +181,7 @@ def regexp_replace(node: exp.Expr, site: Site) -> Expression:
     site.context.only(node, "this", "expression", "replacement", "modifiers", "single_replace")
     options = _options(node.args.get("modifiers"), node, site)
     text, pattern = expression(node.this, site), expression(node.expression, site)
+    options |= {"s"} if site.context.dialect in POSTGRES else set()  # there a point is a line's end, too
     flags = "".join(sorted(options & set("is")))
     opened = f"(?{flags}:" if flags else "(?:"
     replacement = node.args.get("replacement")

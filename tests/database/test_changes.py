@@ -112,3 +112,20 @@ def test_merge_into_a_table_with_arrays_says_which_row_several_change() -> None:
     with pytest.raises(SqlError, match="several rows of the source change one row of t"):
         db.sql("MERGE INTO t USING t AS s ON true WHEN MATCHED THEN DELETE")
     assert db.sql("MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN DELETE") == 2
+
+
+def test_returning_reads_the_rows_of_from_and_using_as_in_postgresql() -> None:
+    db = ev.connect()
+    for statement in SETUP:
+        db.sql(statement)
+    db.sql("ALTER TABLE t ADD COLUMN g INT GENERATED ALWAYS AS (a * 2)")
+    updated = "UPDATE t SET a = q.a FROM (SELECT id, a FROM s WHERE id < 3) AS q WHERE q.id = t.id RETURNING "
+    assert db.sql(updated + "t.id, q.a + 1, g, q.id").rows() == [(2, 201, 400, 2)]
+    assert db.sql(updated + "*").rows() == [(2, 200, None, 400)]
+    assert db.sql(updated + "*", dialect="postgres").rows() == [(2, 200, None, 400, 2, 200)]
+    deleted = "DELETE FROM t USING s WHERE s.id >= t.id AND s.id < 4 AND t.id > 1 RETURNING "
+    with pytest.raises(SqlError, match="several rows of the source change one row of t"):
+        db.sql(deleted + "t.id, s.b")
+    assert sorted(db.sql(deleted.replace(">=", "=") + "t.id, s.b").rows()) == [(2, "two"), (3, None)]
+    assert db.sql(deleted + "t.id").rows() == []
+    assert len(db.table("t").rows()) == 1

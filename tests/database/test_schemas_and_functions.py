@@ -64,6 +64,7 @@ CREATE FUNCTION more(x INT, y INT DEFAULT 3) RETURNS BIGINT RETURN x + y;
 CREATE FUNCTION greatest_to(k INT) RETURNS INT RETURN (SELECT max(a) FROM t WHERE id <= k);
 CREATE FUNCTION twice_more(x INT) RETURN more(more(x), x);
 CREATE FUNCTION up_to(n INT) RETURNS TABLE (id INT) RETURN SELECT id, a FROM t WHERE id <= n;
+CREATE FUNCTION odd(n INT) RETURNS TABLE (id BIGINT) RETURN SELECT id FROM range(1, n + 1, 2);
 CREATE MATERIALIZED VIEW v AS SELECT id, more(a, id) AS m, greatest_to(id) AS g, twice_more(id) AS w FROM t
 """
 
@@ -74,6 +75,7 @@ def test_functions_are_expanded_and_stored(tmp_path: Path) -> None:
         assert rows(db, "SELECT more(1), more(1, 2), more(y => 10, x => 5)") == [(4, 3, 15)]
         assert rows(db, "SELECT more(CAST(sum(a) AS INT)), sum(more(a, 1)) FROM t") == [(33, 32)]
         assert rows(db, "SELECT id FROM up_to(1 + 1) AS u ORDER BY id") == [(1,), (2,)]
+        assert rows(db, "SELECT * FROM odd(2 + 3) UNION ALL SELECT * FROM odd(NULL)") == [(1,), (3,), (5,)]
         assert db.view("v").rows() == [(1, 11, 10, 5), (2, 22, 20, 7), (3, None, 20, 9)]
     with ev.connect(tmp_path / "state") as db:
         told: list[Any] = []

@@ -18,7 +18,7 @@ import decimal
 from collections.abc import Mapping
 from typing import Any, Final
 
-from everview.errors import ArithmeticFailure, TypeMismatch, WrongArity
+from everview.errors import ArithmeticFailure, EverviewError, TypeMismatch, UnknownName, WrongArity
 from everview.scalars.coercion import coerced, common, implicit, is_integer, is_number, tightest
 from everview.scalars.expressions import NULL, Call, Expression, Literal
 from everview.scalars.kinds import DAY, DAY_TIME, INTERVALS, MICROS, MONTHS, VOID, YEAR_MONTH
@@ -213,9 +213,16 @@ def interval(amount: int | decimal.Decimal, unit: str) -> Literal:
     if unit in MONTHS:
         return Literal(int(amount) * MONTHS[unit], YEAR_MONTH)
     if unit not in MICROS:
-        raise unknown_name("unit", unit, [*MONTHS, *MICROS])
+        raise unknown_unit(unit)
     type_ = DAY if unit in ("day", "week") else DAY_TIME
     return Literal(int(amount * MICROS[unit]), type_)
+
+
+def unknown_unit(unit: str) -> EverviewError:
+    """The error for a unit of time that there is not."""
+    if unit.startswith("nanosecond"):
+        return UnknownName("nanoseconds are not supported", hint="moments and intervals are counted in microseconds")
+    return unknown_name("unit", unit, [*MONTHS, *MICROS])
 
 
 _SCALAR_CASTS: Final[dict[str, frozenset[str]]] = {

@@ -87,5 +87,10 @@ def test_clauses_are_understood(tmp_path: Path) -> None:
     wanted = spark_keywords.counted()
     with ev.connect(tmp_path) as db:
         words, refused = spark_keywords.understood(db)
+        for word, statement in spark_keywords.REFUSED.items():
+            with pytest.raises(EverviewError, match=f"(?i){word.rstrip('s')}.* not supported") as caught:
+                db.sql(statement)
+            assert caught.value.hint
     assert refused == []
+    assert not words & spark_keywords.REFUSED.keys()
     assert len(wanted & words) >= 0.9 * len(wanted)

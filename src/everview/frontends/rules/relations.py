@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from everview.plan.nullary import NULLARY
 from everview.scalars.functions.user import is_registered, registered
-from everview.types import Schema, Type
+from everview.types import Type
 
 
 def given_name(head: str) -> str:

@@ -9,12 +9,11 @@ from sqlglot import exp
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
 from everview.frontends.sql.expressions import Site, condition
-from everview.frontends.sql.merging import merge, updated_from, upserted
+from everview.frontends.sql.merging import deleted_using, merge, updated_from, upserted
 from everview.frontends.sql.names import fold
 from everview.frontends.sql.queries import untyped_query, with_clause
 from everview.frontends.sql.rows import ONE_ROW
 from everview.frontends.sql.sets import trimmed
-from everview.frontends.sql.sources import from_clause
 from everview.frontends.sql.targets import (
     Target,
     assigned,
@@ -28,7 +27,7 @@ from everview.frontends.sql.targets import (
     target_of,
 )
 from everview.plan.node import Plan
-from everview.plan.nodes import Filter, Join, Project, Scan
+from everview.plan.nodes import Filter, Project, Scan
 from everview.scalars.expressions import Expression
 from everview.types import BINARY, INTERVALS, Type, unknown_name
 
@@ -197,22 +196,12 @@ def _update(node: exp.Update, text: str, context: QueryContext) -> st.UpdateRows
     return st.UpdateRows(text, scan.relation, done, returned(node, done, target, context, target.width))
 
 
-def _delete(node: exp.Delete, text: str, context: QueryContext) -> st.DeleteRows:
+def _delete(node: exp.Delete, text: str, context: QueryContext) -> st.DeleteRows | st.Merge:
     if node.args.get("tables"):
         raise context.error("DELETE removes whole rows FROM a table", node, "write DELETE FROM t WHERE …")
     context.only(node, "this", "where", "with_", "using", "returning")
     target = target_of(node.this, context)
-    plan = _matched(node, target, context) if node.args.get("using") else _where(node, target, context)
+    if node.args.get("using"):
+        return deleted_using(node, text, target, context)
+    plan = _where(node, target, context)
     return st.DeleteRows(text, target.scan.relation, plan, returned(node, plan, target, context))
-
-
-def _matched(node: exp.Delete, target: Target, context: QueryContext) -> Plan:
-    """The rows of DELETE … USING: those that some row of the other relations matches."""
-    first, *others = node.args["using"]
-    joins = [exp.Join(this=other) for other in others]
-    star = exp.Select(expressions=[exp.Star()], from_=exp.From(this=first), joins=joins)
-    rows = from_clause(star, context)
-    both = target.scope.beside(rows.scope, Join(target.scan, rows.plan, "inner"), target.width)
-    where = node.args.get("where")
-    test = None if where is None else condition(where.this, Site(context, both, "WHERE"))
-    return Join(target.scan, rows.plan, "semi", test) if test is not None else Join(target.scan, rows.plan, "semi")

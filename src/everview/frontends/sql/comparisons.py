@@ -1,4 +1,8 @@
-"""Comparisons: of values, of tuples, with lists and patterns."""
+"""Comparisons: of values, of tuples, with lists and patterns.
+
+Spark and DuckDB compare tuples as structs: NULL is equal to NULL, and comes before all values in Spark and after them
+in DuckDB. SQL's standard, which other dialects keep to, compares part by part, and what NULL decides is unknown.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from sqlglot import exp
 from everview.frontends.sql.expressions import Site, all_of, as_moment, bare, compared, expression, handles
 from everview.frontends.sql.subqueries import quantified, within
 from everview.plan.typing import call, literal
-from everview.scalars.expressions import Expression
+from everview.scalars.expressions import Expression, Literal
+from everview.scalars.kinds import INTERVALS
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",
@@ -24,30 +29,70 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 @handles(*COMPARISONS, args="this expression")
 def _comparison(node: exp.Binary, site: Site) -> Expression:
     name, left, right = COMPARISONS[type(node)], bare(node.this), bare(node.expression)
+    if isinstance(right, exp.Anonymous) and right.name.upper() == "ALL" and len(right.expressions) == 1:
+        right = exp.All(this=right.expressions[0])
     if isinstance(right, (exp.Any, exp.All)):
         return quantified(name, node, left, right, site)
-    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        return _tuples(name, node, left, right, site)
+    if isinstance(left, exp.Tuple) and isinstance(other := _row_as_tuple(right), exp.Tuple):
+        return _tuples(name, node, left, other, site)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Query):
         return _with_row(name, node, left, right, site)
     return compared(name, expression(left, site), expression(right, site))
 
 
-def _tuples(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: Site) -> Expression:
+def _tuples(
+    name: str, node: exp.Expr, left: exp.Tuple, right: exp.Tuple, site: Site, *, as_structs: bool = True
+) -> Expression:
     if len(left.expressions) != len(right.expressions):
         counts = f"{len(left.expressions)} and {len(right.expressions)}"
         raise site.context.error(f"tuples of {counts} values are compared", node, "give both as many")
     sides = ([expression(part, site) for part in side.expressions] for side in (left, right))
-    return _pairwise(name, node, list(zip(*sides, strict=True)), site)
+    pairs = list(zip(*sides, strict=True))
+    if as_structs and site.context.dialect in _OF_STRUCTS:
+        return _as_structs(name, pairs, site)
+    return _pairwise(name, pairs)
 
 
-def _pairwise(name: str, node: exp.Expr, pairs: list[tuple[Expression, Expression]], site: Site) -> Expression:
-    if name in ("less", "less_equal", "greater", "greater_equal"):
+def _row_as_tuple(node: exp.Expr) -> exp.Expr:
+    """``struct(a, b)`` and ``ROW(a, b)`` beside a tuple, as a tuple."""
+    called = isinstance(node, exp.Anonymous) and node.name.lower() in ("struct", "row")
+    return exp.Tuple(expressions=[part.unalias() for part in node.expressions]) if called else node
+
+
+_OF_STRUCTS = {"spark": "first", "duckdb": "last"}  # where NULL is in the order of a part
+_ORDERED = ("less", "less_equal", "greater", "greater_equal")
+
+
+def _as_structs(name: str, pairs: list[tuple[Expression, Expression]], site: Site) -> Expression:
+    """A comparison that is never unknown."""
+    if name in _ORDERED:
+        ends = pairs if name in ("less", "greater_equal") else [(b, a) for a, b in pairs]
+        before = _struct_before(ends, _OF_STRUCTS[site.context.dialect])
+        return before if name in ("less", "greater") else call("not", before)
+    same = all_of("and", [_alike(a, b) for a, b in pairs])
+    return call("not", same) if "not" in name else same
+
+
+def _alike(a: Expression, b: Expression) -> Expression:
+    return compared("null_safe_equal" if a.nullable or b.nullable else "equal", a, b)
+
+
+def _struct_before(pairs: list[tuple[Expression, Expression]], nulls: str) -> Expression:
+    """Whether the left parts come before the right ones, by the first that differ."""
+    (a, b), *rest = pairs
+    less, least, greatest = compared("less", a, b), *((a, b) if nulls == "first" else (b, a))
+    if least.nullable:
+        less = call("or", call("is_null", least), less)
+    if greatest.nullable:
+        less = call("and", call("is_not_null", greatest), less)
+    return call("or", less, call("and", _alike(a, b), _struct_before(rest, nulls))) if rest else less
+
+
+def _pairwise(name: str, pairs: list[tuple[Expression, Expression]]) -> Expression:
+    if name in _ORDERED:
         return _in_sequence(name, pairs)
-    if name not in ("equal", "not_equal", "null_safe_equal"):
-        raise site.context.unsupported(f"{name} of tuples", node, "compare the parts")
-    verdict = all_of("and", [compared(name.removeprefix("not_"), a, b) for a, b in pairs])
-    return call("not", verdict) if name == "not_equal" else verdict
+    verdict = all_of("and", [compared(name.replace("not_", ""), a, b) for a, b in pairs])
+    return call("not", verdict) if "not" in name else verdict
 
 
 def _with_row(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Query, site: Site) -> Expression:
@@ -65,7 +110,7 @@ def _with_row(name: str, node: exp.Expr, left: exp.Tuple, right: exp.Query, site
         (expression(a, site), call("get_field", row, literal(column)))
         for a, column in zip(left.expressions, columns, strict=True)
     ]
-    return _pairwise(name, node, parts, site)
+    return _pairwise(name, parts)
 
 
 def _in_sequence(name: str, pairs: list[tuple[Expression, Expression]]) -> Expression:
@@ -90,13 +135,44 @@ def _between(node: exp.Between, site: Site) -> Expression:
     return call("and", compared("greater_equal", value, low), compared("less_equal", value, high))
 
 
+@handles(exp.Overlaps, args="this expression")
+def _overlaps(node: exp.Overlaps, site: Site) -> Expression:
+    """``(a, b) OVERLAPS (c, d)``: whether two spans of time share a moment; an end is a moment or a length.
+
+    The ends of a span may be in any order, and the later one is not in it, unless both are the same moment.
+    """
+    (s, t), (u, v) = (_span(bare(side), site) for side in (node.this, node.expression))
+    known = call("or", compared("equal", t, v), compared("not_equal", t, v))
+    together = call("and", compared("equal", s, u), known)
+    return all_of("or", [_reaches(s, t, u, v), _reaches(u, v, s, t), together])
+
+
+def _span(node: exp.Expr, site: Site) -> tuple[Expression, Expression]:
+    """The beginning and the end of a span; where one is NULL, the other is the beginning."""
+    if not isinstance(node, exp.Tuple) or len(node.expressions) != 2:
+        raise site.context.error("OVERLAPS of what is no span", node, "write (a, b) OVERLAPS (c, d)")
+    start, end = (expression(part, site) for part in node.expressions)
+    if end.type in INTERVALS:
+        end = call("add", start, end)
+    known = call("and", call("is_not_null", start), call("is_not_null", end))
+    last = call("greatest", start, end)
+    return call("least", start, end), call("if", known, last, Literal(None, last.type))
+
+
+def _reaches(s: Expression, t: Expression, u: Expression, v: Expression) -> Expression:
+    """Whether the span from s to t begins within that from u to v, which begins earlier."""
+    beyond = call("and", compared("greater_equal", s, v), compared("greater_equal", t, v))
+    return call("and", compared("greater", s, u), call("not", beyond))
+
+
 @handles(exp.In, args="this expressions query unnest")
 def _in(node: exp.In, site: Site) -> Expression:
     left = bare(node.this)
     values = left.expressions if isinstance(left, exp.Tuple) else [left]
     query = node.args.get("query")
-    options = node.expressions
+    options, listed = node.expressions, True
     if len(options) == 1 and isinstance(bare(options[0]), exp.Values):
+        listed = False  # a query, which compares part by part
         options = [
             row if isinstance(left, exp.Tuple) else _one_value(row, site) for row in bare(options[0]).expressions
         ]
@@ -107,13 +183,13 @@ def _in(node: exp.In, site: Site) -> Expression:
     if node.args.get("unnest") is not None:
         raise site.context.unsupported("IN UNNEST", node, "write array_contains(array, value)")
     if isinstance(left, exp.Tuple):
-        tests = [_tuples("equal", node, left, _tuple(option, site), site) for option in options]
-        return all_of("or", tests)
+        rows = [_tuple(option, site) for option in options]
+        return all_of("or", [_tuples("equal", node, left, row, site, as_structs=listed) for row in rows])
     value = expression(left, site)
-    listed = [as_moment(expression(option, site), value.type) for option in options]
-    if not listed:
+    values = [as_moment(expression(option, site), value.type) for option in options]
+    if not values:
         raise site.context.error("IN of an empty list", node, "list at least one value")
-    return call("in", value, *dict.fromkeys(listed))
+    return call("in", value, *dict.fromkeys(values))
 
 
 def _one_value(row: exp.Expr, site: Site) -> exp.Expr:
@@ -185,4 +261,6 @@ def _similar_to(node: exp.SimilarTo, escape: str, site: Site) -> Expression:
     pattern = bare(node.expression)
     if not isinstance(pattern, exp.Literal):
         raise site.context.unsupported("SIMILAR TO what is not written down", node, "write the pattern, or use RLIKE")
+    if site.context.dialect == "duckdb":  # to which the pattern is a regular expression, of the whole text
+        return call("rlike", expression(node.this, site), literal(f"^(?:{pattern.name})\\z"))
     return call("rlike", expression(node.this, site), literal(similar_pattern(pattern.name, escape)))

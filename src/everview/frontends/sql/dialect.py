@@ -73,8 +73,12 @@ def _respelled(tokens: list[Token]) -> list[Token]:
             read += [token, _token(following[0], T.VAR, "VERSION", following[0].start)]
             place += 2
             continue
-        words = tuple(other.text.upper() for other in tokens[place : place + 4])
-        if plain and words == ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
+        words = tuple(other.text.upper() for other in tokens[place : place + 6])
+        if plain and words in _NULLS:
+            read.append(_token(tokens[place + 5], T.NULL, "NULL", token.start))
+            place += 6
+            continue
+        if plain and words[:4] == ("TIMESTAMP", "WITHOUT", "TIME", "ZONE"):
             read.append(_token(tokens[place + 3], T.TIMESTAMPNTZ, "TIMESTAMP_NTZ", token.start))
             place += 4
             continue
@@ -82,6 +86,9 @@ def _respelled(tokens: list[Token]) -> list[Token]:
         asks = token.token_type == T.DESCRIBE and after == "QUERY" and kinds[1:2] in ([T.SELECT], [T.WITH], [T.VALUES])
         place += 2 if asks else 1
     return read
+
+
+_NULLS = [(word, "(", "NULL", "AS", "VOID", ")") for word in ("CAST", "TRY_CAST")]  # VOID has no other value
 
 
 class TimeToLive(exp.Expression):  # pyright: ignore[reportPrivateImportUsage]

@@ -22,13 +22,23 @@ from everview.frontends.sql.foreign_json import (
     to_variant,
 )
 from everview.frontends.sql.foreign_lists import aggregated, extracted, inserted, row, slice_call
-from everview.frontends.sql.foreign_moments import added, bucket, counted, difference, units, whole_units
-from everview.frontends.sql.foreign_patterns import read_moment, shown_moment
+from everview.frontends.sql.foreign_moments import (
+    added,
+    binned,
+    bucket,
+    counted,
+    difference,
+    truncated,
+    units,
+    whole_units,
+)
+from everview.frontends.sql.foreign_patterns import by_percents, read_moment, shown_moment
 from everview.frontends.sql.foreign_templates import Template, by_template, filled, from_template
 from everview.frontends.sql.foreign_texts import (
     duckdb_substring,
     end_counts_alike,
     formatted,
+    joined,
     left_end,
     postgres_substring,
     regexp_replace,
@@ -38,7 +48,7 @@ from everview.frontends.sql.foreign_texts import (
 from everview.frontends.sql.series import SeriesCall
 from everview.plan.typing import call, cast, is_integer, literal
 from everview.scalars.expressions import Expression, Literal
-from everview.types import DATE, DOUBLE, FLOAT, TIMESTAMP_NTZ, Array, Decimal
+from everview.types import BIGINT, DATE, DOUBLE, FLOAT, INTEGER, TIMESTAMP_NTZ, Array, Decimal
 
 Foreign = Callable[[exp.Expr, Site], Expression]
 
@@ -141,9 +151,23 @@ def _truncated(node: exp.Expr, site: Site) -> Expression:
         return cast(kept, Decimal(min(max(whole + scale, 1), 38), scale))
     if places.value:
         raise site.context.unsupported(f"trunc of {value.type.sql} to digits", node, "cast to DECIMAL(38, 9) first")
-    if value.type in (DOUBLE, FLOAT):
-        return call("subtract", value, call("modulo", value, literal(1.0, value.type)))
-    return value
+    return without_fraction("trunc", value)
+
+
+_WITH_FRACTION: Final = float(2**52)  # a float of which the absolute value is less may have one
+
+
+def without_fraction(function: str, value: Expression) -> Expression:
+    """A float without a fraction, which stays a float: it may be beyond all integers."""
+    if value.type not in (DOUBLE, FLOAT):
+        return value if function == "trunc" else call(function, value)
+    small = call("less", call("abs", value), literal(_WITH_FRACTION, value.type))
+    fraction = call("if", small, value, literal(0.0, value.type))
+    if function == "trunc":
+        made = call("subtract", fraction, call("modulo", fraction, literal(1.0, value.type)))
+    else:
+        made = cast(call(function, fraction), value.type)
+    return call("if", small, made, value)
 
 
 def _rounded_to_even(node: exp.Expr, site: Site) -> Expression:
@@ -153,7 +177,11 @@ def _rounded_to_even(node: exp.Expr, site: Site) -> Expression:
 
 
 def _hexadecimal(node: exp.Expr, site: Site) -> Expression:
-    return call("lower", call("hex", _only(node, site)))
+    """The digits of a number; of a negative one as many as its type has."""
+    value = _only(node, site)
+    if value.type == INTEGER:
+        value = call("bit_and", cast(value, BIGINT), literal(2**32 - 1))
+    return call("lower", call("hex", value))
 
 
 # -- moments and lists
@@ -168,7 +196,7 @@ def _date_trunc(node: exp.Expr, site: Site) -> Expression:
     """The beginning of a unit of time, on a clock in no zone unless the moment has one."""
     site.context.only(node, "this", "unit", "input_type_preserved")
     moment = expression(node.this, site)
-    begun = call("date_trunc", literal(node.args["unit"].name), moment)
+    begun = truncated(node.args["unit"].name, moment, node, site)
     return cast(begun, TIMESTAMP_NTZ) if moment.type in (DATE, TIMESTAMP_NTZ) else begun
 
 
@@ -239,7 +267,7 @@ _OF_DUCKDB: Final[dict[str, Foreign]] = {
     "lcm": _of_two("lcm"),
     "least_common_multiple": _of_two("lcm"),
 }
-_OF_OTHER_CLASSES: Final[dict[type[exp.Expr], Foreign]] = {exp.GenerateSeries: _series}
+_OF_OTHER_CLASSES: Final[dict[type[exp.Expr], Foreign]] = {exp.Concat: joined, exp.GenerateSeries: _series}
 _OF_BOTH: Final[dict[type[exp.Expr], Foreign]] = {
     **_OF_OTHER_CLASSES,
     exp.Left: left_end,
@@ -270,12 +298,14 @@ _CLASSES: Final[dict[type[exp.Expr], Foreign]] = {
     exp.Length: _length,
     exp.Monthname: _formatted("MMMM"),
     exp.Substring: duckdb_substring,
+    exp.TimeToStr: by_percents,
     exp.TimeToUnix: _part("epoch"),
     exp.TimestampTrunc: _date_trunc,
     exp.DateTrunc: _date_trunc,
 }
 _OF_POSTGRES: Final[dict[type[exp.Expr], Foreign]] = {
     **_OF_BOTH,
+    exp.DateBin: binned,
     exp.Hex: _hexadecimal,
     exp.Initcap: lambda node, site: call("capitalized", expression(node.this, site)),
     exp.Lower: _cased("lower_letters"),

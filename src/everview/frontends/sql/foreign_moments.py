@@ -63,6 +63,22 @@ def _place_in_calendar(unit: str, moment: Expression) -> Expression:
     return call("integral_divide", call("subtract", year, call("pmod", year, literal(years))), literal(years))
 
 
+def truncated(name: str, moment: Expression, node: exp.Expr, site: Site) -> Expression:
+    """The beginning of a unit of time; PostgreSQL counts centuries from the year 1."""
+    unit = _unit(name)
+    if unit not in _YEARS:
+        if unit not in MICROS and unit not in _BY_CALENDAR:
+            known = ", ".join((*_BY_CALENDAR, *MICROS))
+            raise site.context.error(f"date_trunc to {name.lower()[:30]}", node, f"the units are {known}")
+        return call("date_trunc", literal(unit), moment)
+    first = literal(0 if unit == "decade" or site.context.dialect == "duckdb" else 1)
+    year = call("year", moment)
+    begun = call("subtract", year, call("pmod", call("subtract", year, first), literal(_YEARS[unit])))
+    return cast(
+        call("make_date", begun, literal(1), literal(1)), TIMESTAMP if moment.type == TIMESTAMP else TIMESTAMP_NTZ
+    )
+
+
 def _begun(unit: str, count: Expression) -> Expression:
     """How many units have begun since 1970."""
     size = literal(MICROS[unit], BIGINT)
@@ -121,3 +137,15 @@ def bucket(node: exp.Expr, site: Site) -> Expression:
     first = dt.datetime(2000, 1, 1 if width.type == YEAR_MONTH else 3)
     begun = call("time_bucket", width, cast(moment, TIMESTAMP_NTZ), Literal(first, TIMESTAMP_NTZ))
     return cast(begun, moment.type)
+
+
+def binned(node: exp.Expr, site: Site) -> Expression:
+    """``date_bin('15 minutes', ts, origin)`` of PostgreSQL: the beginning of the bucket, counted from a moment."""
+    origin = node.args.get("unit")
+    if not isinstance(origin, exp.Expr) or node.args.get("zone") is not None:
+        raise site.context.error(
+            "date_bin counts from when?", node, "write date_bin('15 minutes', ts, TIMESTAMP '2001-01-01')"
+        )
+    width = expression(exp.cast(node.this.copy(), exp.DType.INTERVAL) if node.this.is_string else node.this, site)
+    moment, first = expression(node.expression, site), expression(origin, site)
+    return cast(call("time_bucket", width, *(cast(m, TIMESTAMP_NTZ) for m in (moment, first))), moment.type)

@@ -1,4 +1,7 @@
-"""Patterns of moments as PostgreSQL writes them: ``to_char(t, 'DD Mon YYYY')``, ``to_date(s, 'DD Mon YYYY')``."""
+"""Patterns of moments: ``to_char(t, 'DD Mon YYYY')`` and ``to_date(s, 'DD Mon YYYY')`` of PostgreSQL, and DuckDB's.
+
+DuckDB writes ``strftime(t, '%d %b %Y')``.
+"""
 
 from __future__ import annotations
 
@@ -96,3 +99,33 @@ def _letters(part: re.Match[str], known: dict[str, str]) -> str:
         return known[part["word"].upper()]
     text = part["other"] if part["text"] is None else part["text"]
     return "'" + text.replace("'", "''") + "'" if text.isalpha() or "'" in text else text
+
+
+# -- strftime
+
+_PERCENTS: Final = {
+    "a": "EEE", "A": "EEEE", "b": "MMM", "h": "MMM", "B": "MMMM", "c": "yyyy-MM-dd HH:mm:ss", "d": "dd", "-d": "d",
+    "f": "SSSSSS", "g": "SSS", "H": "HH", "-H": "H", "I": "hh", "-I": "h", "j": "DDD", "-j": "D", "m": "MM", "-m": "M",
+    "M": "mm", "-M": "m", "p": "a", "S": "ss", "-S": "s", "x": "yyyy-MM-dd", "X": "HH:mm:ss", "y": "yy", "Y": "yyyy",
+}  # fmt: skip
+_PERCENT: Final = re.compile(r"(?P<text>(?:[^%]|%%)+|%$)|%(?P<code>-?.)", re.DOTALL)
+
+
+def by_percents(node: exp.Expr, site: Site) -> Expression:
+    """``strftime(t, '%Y-%m-%dT%H:%M')``; the pattern may stand first."""
+    site.context.only(node, "this", "format")
+    value, pattern = node.this, node.args["format"]
+    if isinstance(value, exp.Literal) and value.is_string and not isinstance(pattern, exp.Literal):
+        value, pattern = pattern, value
+    if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+        raise site.context.unsupported("strftime by what is not written down", node, "write strftime(t, '%Y-%m-%d')")
+    made = ""
+    for part in _PERCENT.finditer(pattern.name):
+        if part["text"] is not None:
+            made += "'" + part["text"].replace("%%", "%").replace("'", "''") + "'"
+        elif part["code"] in _PERCENTS:
+            made += _PERCENTS[part["code"]]
+        else:
+            known = ", ".join(f"%{code}" for code in _PERCENTS)
+            raise site.context.unsupported(f"%{part['code']} in the pattern of strftime", node, f"there are {known}")
+    return call("date_format", expression(value, site), literal(made))

@@ -28,6 +28,7 @@ array_position(l, x) = coalesce(nullif(array_position(l, x), 0), if(x IS NULL,
 array_overlaps(a, b) = arrays_overlap(array_compact(a), array_compact(b))
 array_contains_all(a, b) = size(array_except(array_compact(b), a)) = 0
 array_contained_by(a, b) = size(array_except(array_compact(a), b)) = 0
+regexp_split_to_array(s, p) = split(s, p)
 """
 _DUCKDB: Final = """
 json_type(s) = case when is_variant_null(parse_json(s)) then 'NULL'
@@ -43,9 +44,19 @@ log2(x) = if(x = 0, double('-infinity'), if(x < 0, double('nan'), log2(x)))
 url_encode(s) = replace(replace(replace(url_encode(s), '+', '%20'), '*', '%2A'), '%7E', '~')
 url_decode(s) = url_decode(replace(s, '+', '%2B'))
 fmod(a, b) = if(b = 0, double('nan'), double(a) - floor(double(a) / double(b)) * double(b))
-even(x) = if(x < 0, -1, 1) * ceil(abs(x) / 2d) * 2d
+even(x) = if(abs(x) < 4503599627370496,
+  if(x < 0, -1, 1) * ceil(if(abs(x) < 4503599627370496, abs(x), 0) / 2d) * 2d, x)
+strlen(s) = octet_length(s)
+yearweek(d) = extract(YEAROFWEEK FROM d) * 100 + weekofyear(d)
+regexp_full_match(s, p) = s RLIKE concat('^(?:', p, ')\\\\z')
+string_split(s, d) = if(d = '', split(s, ''), split(s, concat('\\\\Q', if(d = '', '-', d), '\\\\E')))
+list_contains(l, x) = if(l IS NULL OR x IS NULL, NULL, coalesce(array_contains(l, x), false))
+array_to_string(l, d) = if(size(l) > 0 AND size(array_compact(l)) = 0, NULL,
+  array_join(transform(l, e -> string(e)), d))
 signbit(x) = x < 0
+sign(x) = tinyint(if(isnan(double(x)), 0d, sign(x)))
 ord(s) = if(s = '', -1, ascii(s))
+unicode(s) = if(s = '', -1, ascii(s))
 prefix(s, p) = startswith(s, p)
 suffix(s, p) = endswith(s, p)
 list_sum(l) = aggregate(l, bigint(NULL), (s, e) -> coalesce(s + e, s, e))
@@ -84,6 +95,12 @@ jsonb_typeof(j) = case when is_variant_null(j) then 'null'
   when startswith(schema_of_variant(j), 'ARRAY') then 'array'
   when schema_of_variant(j) = 'STRING' then 'string' when schema_of_variant(j) = 'BOOLEAN' then 'boolean'
   when j IS NULL then NULL else 'number' end
+string_to_array(s, d) = case when s IS NULL then NULL when s = '' then slice(array(s), 1, 0) when d IS NULL
+  then split(s, '') when d = '' then array(s)
+  else split(s, concat('\\\\Q', if(coalesce(d, '') = '', '-', d), '\\\\E')) end
+array_length(l, n) = if(n = 1, nullif(size(l), 0), NULL)
+array_replace(l, a, b) = transform(l, e -> if(e <=> a, b, e))
+sign(x) = if(isnan(double(x)), 0d, sign(x))
 jsonb_array_length(j) = json_array_length(to_json(j))
 sqrt(x) = if(x < 0, double(raise_error('the square root of a negative number')), sqrt(x))
 ln(x) = if(x <= 0, double(raise_error('the logarithm of a number that is not positive')), ln(x))
@@ -102,9 +119,15 @@ CLASSES: Final[dict[str, dict[type[exp.Expr], tuple[str, tuple[str, ...]]]]] = {
         exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
         exp.ArrayContainsAll: ("array_contains_all", ("this", "expression")),
         exp.ArrayContainedBy: ("array_contained_by", ("this", "expression")),
+        exp.ArrayContains: ("list_contains", ("this", "expression")),
+        exp.ArrayToString: ("array_to_string", ("this", "expression", "null")),
+        exp.RegexpFullMatch: ("regexp_full_match", ("this", "expression")),
+        exp.Split: ("string_split", ("this", "expression")),
         exp.ArraySum: ("list_sum", ("this",)),
         exp.JSONType: ("json_type", ("this",)),
         exp.Ln: ("ln", ("this",)),
+        exp.Sign: ("sign", ("this",)),
+        exp.Unicode: ("unicode", ("this",)),
         exp.Week: ("week", ("this",)),
     },
     "postgres": {
@@ -112,6 +135,9 @@ CLASSES: Final[dict[str, dict[type[exp.Expr], tuple[str, tuple[str, ...]]]]] = {
         exp.ArrayOverlaps: ("array_overlaps", ("this", "expression")),
         exp.ArrayContainsAll: ("array_contains_all", ("this", "expression")),
         exp.ArrayContainedBy: ("array_contained_by", ("this", "expression")),
+        exp.ArraySize: ("array_length", ("this", "expression")),
+        exp.Sign: ("sign", ("this",)),
+        exp.StringToArray: ("string_to_array", ("this", "expression", "null")),
         exp.Sqrt: ("sqrt", ("this",)),
         exp.Ln: ("ln", ("this",)),
     },
@@ -158,7 +184,7 @@ def from_template(node: exp.Expr, dialect: str) -> tuple[Template, list[exp.Expr
         known = CLASSES[dialect].get(type(node))
         if known is None:
             return None
-        name, arguments = known[0], [node.args[key] for key in known[1]]
+        name, arguments = known[0], [node.args[key] for key in known[1] if node.args.get(key) is not None]
     template = templates(dialect).get((name, len(arguments)))
     return None if template is None else (template, arguments)
 

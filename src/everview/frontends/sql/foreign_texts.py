@@ -6,13 +6,34 @@ import re
 
 from sqlglot import exp
 
-from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.expressions import POSTGRES, Site, expression
+from everview.frontends.sql.foreign_casts import ESCAPING
 from everview.plan.typing import call, cast, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.functions.patterns import group_count
-from everview.types import DOUBLE, FLOAT, STRING
+from everview.scalars.kinds import VOID
+from everview.types import BOOLEAN, DOUBLE, FLOAT, STRING, Array
 
 _GROUP = re.compile(r"\\(.)|\$", re.DOTALL)
+
+
+def joined(node: exp.Expr, site: Site) -> Expression:
+    """``concat(a, b)``: the texts of what is not NULL; in DuckDB also lists, of which NULL is an empty one."""
+    parts = [expression(part, site) for part in node.expressions]
+    if not node.args.get("coalesce"):
+        return call("concat", *parts)
+    if all(isinstance(part.type, Array) or part.type == VOID for part in parts) and site.context.dialect == "duckdb":
+        kept = [part for part in parts if part.type != VOID]
+        return call("concat", *(call("coalesce", part, cast(call("array"), part.type)) for part in kept))
+    return call("concat", *(call("coalesce", _as_text(part, site), literal("")) for part in parts))
+
+
+def _as_text(value: Expression, site: Site) -> Expression:
+    if site.context.dialect in POSTGRES and value.type == BOOLEAN:
+        return call("if", value, literal("t"), call("if", call("not", value), literal("f"), Literal(None, STRING)))
+    if value.type in (DOUBLE, FLOAT) and site.context.dialect in ESCAPING:
+        value = call("float_text", value, literal("duckdb" if site.context.dialect == "duckdb" else "postgres"))
+    return cast(value, STRING)
 
 
 # -- parts of a text
@@ -160,6 +181,7 @@ def regexp_replace(node: exp.Expr, site: Site) -> Expression:
     site.context.only(node, "this", "expression", "replacement", "modifiers", "single_replace")
     options = _options(node.args.get("modifiers"), node, site)
     text, pattern = expression(node.this, site), expression(node.expression, site)
+    options |= {"s"} if site.context.dialect in POSTGRES else set()  # there a point is a line's end, too
     flags = "".join(sorted(options & set("is")))
     opened = f"(?{flags}:" if flags else "(?:"
     replacement = node.args.get("replacement")

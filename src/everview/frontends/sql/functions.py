@@ -21,7 +21,7 @@ from everview.frontends.sql.parse import parse_expression
 from everview.frontends.sql.schemas import DEFAULT
 from everview.frontends.sql.written import NAMES, is_window_function
 from everview.later import Later
-from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal
+from everview.plan.typing import call, cast, coerced, implicit, interval, is_function, literal, unknown_unit
 from everview.scalars.expressions import Expression, Literal, Now, UserCall
 from everview.scalars.kinds import MICROS, MONTHS
 from everview.scalars.session_zone import today
@@ -258,7 +258,7 @@ def _unit_of(node: exp.Expr, around: exp.Expr, site: Site) -> str:
     unit = node.name.lower()
     unit = "day" if unit == "dayofyear" else unit if site.context.dialect == "spark" else unit.removesuffix("s")
     if unit not in MONTHS and unit not in MICROS:
-        site.context.source.locate(error := unknown_name("unit", short(unit), [*MONTHS, *MICROS]), around)
+        site.context.source.locate(error := unknown_unit(short(unit)), around)
         raise error
     return unit
 

@@ -19,6 +19,7 @@ from everview.frontends.sql.targets import (
     completed,
     default_of,
     is_default,
+    reads_beside,
     refuse_generated,
     returned,
     target_of,
@@ -43,8 +44,10 @@ class MergeParts:
     deleted: list[Plan] = field(default_factory=list[Plan])
     matched: list[Plan] = field(default_factory=list[Plan])  # rows of the table that a row of the source changes
 
-    def statement(self, text: str, target: Target, node: exp.Expr, context: QueryContext) -> st.Merge:
-        """The statement of all parts; RETURNING gives rows as they are now, and deleted ones as they were."""
+    def statement(
+        self, text: str, target: Target, node: exp.Expr, context: QueryContext, given: st.Select | None = None
+    ) -> st.Merge:
+        """The statement of all parts; RETURNING gives rows as they are now, deleted ones as they were, or `given`."""
         scan, width = target.scan, target.width
         old = [Project(plan, plan.columns[:width], scan.schema.names) for plan in self.updated]
         new = [Project(plan, plan.columns[width:], scan.schema.names) for plan in self.updated]
@@ -56,7 +59,7 @@ class MergeParts:
             united([*self.inserted, *new], scan),
             united(self.matched, scan),
             united(self.deleted, scan),
-            returned(node, shown, target, context),
+            returned(node, shown, target, context) if given is None else given,
         )
 
 
@@ -202,21 +205,49 @@ def _values(then: exp.Insert, when: exp.When, target: Target, site: Site) -> dic
 def updated_from(node: exp.Update, text: str, target: Target, context: QueryContext) -> st.Merge:
     """``UPDATE t SET a = s.x FROM s WHERE t.id = s.id``; that several rows of the source change one row is refused."""
     start = node.args["from_"].this
-    joins = start.args.get("joins") or []
     first = start.copy()
     first.set("joins", None)
-    star = exp.Select(expressions=[exp.Star()], from_=exp.From(this=first), joins=joins)
-    source = from_clause(star, context)
-    both = target.scope.beside(source.scope, Join(target.scan, source.plan, "inner"), target.width)
-    where = node.args.get("where")
-    pairs: Plan = Join(target.scan, source.plan, "inner")
-    if where is not None:
-        pairs = Join(target.scan, source.plan, "inner", condition(where.this, Site(context, both, "WHERE")))
+    pairs, both = _beside(node, first, start.args.get("joins") or [], target, context)
+    width = target.width
     new = assignments(node.expressions, target.scan, Site(context, both, "SET"))
     parts = MergeParts()
-    parts.matched.append(Project(pairs, pairs.columns[: target.width], target.scan.schema.names))
+    parts.matched.append(Project(pairs, pairs.columns[:width], target.scan.schema.names))
     parts.updated.append(_updated(pairs, new, target, context))
-    return parts.statement(text, target, node, context)
+    columns = (*(new.get(i, pairs.column(i)) for i in range(width)), *pairs.columns[width:])
+    done = completed(Project(pairs, columns, pairs.schema.names), target.scan, context)
+    return parts.statement(text, target, node, context, returned(node, done, target, context, both=both))
+
+
+def _beside(
+    node: exp.Expr, first: exp.Expr, joins: list[exp.Join], target: Target, context: QueryContext
+) -> tuple[Join, Scope]:
+    """The rows of the target beside those of other relations for which WHERE holds, and the names of both."""
+    star = exp.Select(expressions=[exp.Star()], from_=exp.From(this=first), joins=joins)
+    source = from_clause(star, context)
+    pairs = Join(target.scan, source.plan, "inner")
+    both = target.scope.beside(source.scope, pairs, target.width)
+    where = node.args.get("where")
+    if where is None:
+        return pairs, both
+    return Join(target.scan, source.plan, "inner", condition(where.this, Site(context, both, "WHERE"))), both
+
+
+# -- DELETE … USING
+
+
+def deleted_using(node: exp.Delete, text: str, target: Target, context: QueryContext) -> st.DeleteRows | st.Merge:
+    """``DELETE FROM t USING s WHERE t.id = s.id``: the rows that some row of the other relations matches.
+
+    If RETURNING reads that row, too, there may be only one.
+    """
+    first, *others = node.args["using"]
+    pairs, both = _beside(node, first, [exp.Join(this=other) for other in others], target, context)
+    given = returned(node, pairs, target, context, both=both)
+    if given is not None and reads_beside(given, target):
+        rows = Project(pairs, pairs.columns[: target.width], target.scan.schema.names)
+        return MergeParts(deleted=[rows], matched=[rows]).statement(text, target, node, context, given)
+    plan = Join(pairs.left, pairs.right, "semi", pairs.condition)
+    return st.DeleteRows(text, target.scan.relation, plan, returned(node, plan, target, context))
 
 
 # -- ON CONFLICT

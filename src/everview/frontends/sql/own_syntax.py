@@ -62,7 +62,12 @@ def _overlay(node: exp.Overlay, site: Site) -> Expression:
 @handles(exp.Ceil, exp.Floor, args="this decimals")
 def _rounded(node: exp.Expr, site: Site) -> Expression:
     parts = [p for p in (node.this, node.args.get("decimals")) if p is not None]
-    return call("ceil" if isinstance(node, exp.Ceil) else "floor", *(expression(p, site) for p in parts))
+    name, values = "ceil" if isinstance(node, exp.Ceil) else "floor", [expression(part, site) for part in parts]
+    if len(values) == 1 and site.context.dialect in ("duckdb", *POSTGRES):
+        from everview.frontends.sql.foreign_functions import without_fraction
+
+        return without_fraction(name, values[0])
+    return call(name, *values)
 
 
 @handles(exp.Coalesce, args="this expressions is_nvl is_null")

@@ -318,6 +318,15 @@ def _plain_ends(tokens: list[Token], source: SqlText) -> list[Token]:
     if words[:2] == ["COMMENT", "ON"] and words[-2:] == ["IS", "NULL"]:
         null = tokens[-1]
         return [*tokens[:-1], Token(TokenType.STRING, "", null.line, null.col, null.start, null.end, [])]
+    for at, token in enumerate(tokens[:-1]):
+        if words[at] == "JSON_TABLE" and words[at + 1] == "(" and token.token_type != TokenType.IDENTIFIER:
+            hint = "write LATERAL inline(from_json(j, 'ARRAY<STRUCT<a: INT>>')), which makes the same rows"
+            raise source.error("JSON_TABLE is not supported", token.start, hint=hint)
+    if words[:1] in (["INSERT"], ["MERGE"]) and "EVOLUTION" in words:
+        at = words.index("EVOLUTION")
+        if words[at - 2 : at] == ["WITH", "SCHEMA"]:
+            hint = "a change of rows adds no columns: write ALTER TABLE t ADD COLUMN before it"
+            raise source.error("WITH SCHEMA EVOLUTION is not supported", tokens[at - 2].start, hint=hint)
     if words[:1] == ["CREATE"] and words[-3:] == ["WITH", "NO", "DATA"]:
         hint = "create the table with its columns, or leave it out: a view has the rows of its query"
         raise source.error("WITH NO DATA is not supported", tokens[-3].start, hint=hint)

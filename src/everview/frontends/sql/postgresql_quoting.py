@@ -64,8 +64,13 @@ def quoted_literal(value: exp.Expr) -> exp.Expr:
 
 
 def quoted_text(value: exp.Expr) -> exp.Expr:
-    """``quote_literal(x)``: a value as a literal of SQL; NULL for NULL."""
-    return _in_quotes(exp.cast(value, "text"), "'")
+    """``quote_literal(x)``: a value as a literal of SQL; NULL for NULL. One with backslashes has them doubled."""
+    text = exp.cast(value, "text")
+    one, two = exp.Literal.string("\\"), exp.Literal.string("\\\\")
+    escaped = exp.Anonymous(this="replace", expressions=[text.copy(), one, two])
+    with_mark = exp.DPipe(this=exp.Literal.string("E"), expression=_in_quotes(escaped, "'"))
+    has_any = exp.GT(this=exp.StrPosition(this=text.copy(), substr=one.copy()), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=has_any, true=with_mark)], default=_in_quotes(text, "'"))
 
 
 def _in_quotes(text: exp.Expr, mark: str) -> exp.Expr:

@@ -16,6 +16,7 @@ from everview.frontends.sql.names import Scope
 from everview.frontends.sql.types import interval_in_text
 from everview.plan.nodes import Values
 from everview.plan.typing import call, cast, is_integer, literal
+from everview.scalars.evaluate import fold
 from everview.scalars.expressions import Expression, Literal
 from everview.types import BIGINT, STRING, Field, Schema
 
@@ -42,22 +43,30 @@ class SeriesCall:
         return all(part.find(exp.Column) is None for part in self.arguments)
 
     def rows(self, context: QueryContext) -> Bound | None:
-        """The numbers as rows, where all of them are known; None where they have to be computed first."""
-        site = Site(context, Scope(), f"the arguments of {self.name}")
-        bound = [expression(argument, site) for argument in self.arguments]
+        """The numbers as rows, where all of them are known; None where they have to be computed first.
+
+        They may be parameters of the function in whose body the call stands, which are constants.
+        """
+        site = Site(context, Scope((), context.outer), f"the arguments of {self.name}")
+        bound = [fold(expression(argument, site)) for argument in self.arguments]
         numbers = [b.value for b in bound if isinstance(b, Literal) and isinstance(b.value, int)]
         if len(numbers) != len(bound) and context.dialect.startswith("postgres"):
             return None
+        if context.outer is not None and any(isinstance(b, Literal) and b.value is None for b in bound):
+            return self._of_numbers(range(0), context)  # of NULL there is no series
         if len(numbers) != len(bound) or not 1 <= len(numbers) <= 3:
-            hint = f"as in {self.name}(1, 10)"
+            hint = f"as in {self.name}(1, 10); of numbers in a row write LATERAL explode(sequence(1, n))"
             raise context.unsupported(f"{self.name} of what is not written down", self.node, hint)
         start, end = (0, numbers[0]) if len(numbers) == 1 else numbers[:2]
         step = numbers[2] if len(numbers) == 3 else 1
         stop = end + (1 if step > 0 else -1) * self.inclusive
         if step == 0 or len(range(start, stop, step)) > MOST_SERIES:
             raise context.error(f"{self.name} of too many numbers", self.node, f"at most {MOST_SERIES} are possible")
+        return self._of_numbers(range(start, stop, step), context)
+
+    def _of_numbers(self, numbers: range, context: QueryContext) -> Bound:
         column = "id" if context.dialect == "spark" else self.name
-        rows = tuple((Literal(n, BIGINT),) for n in range(start, stop, step))
+        rows = tuple((Literal(n, BIGINT),) for n in numbers)
         return Bound(Values(rows, Schema([Field(column, BIGINT, nullable=False)])), (column,))
 
     def array(self, site: Site) -> Expression:

@@ -214,7 +214,10 @@ _SHOWN = {
 
 def describe(node: exp.Describe, text: str, context: QueryContext) -> st.Select:
     """``DESCRIBE [TABLE] name``, ``DESCRIBE query``: columns, their types and comments."""
-    context.only(node, "this", "kind", "style")
+    if node.args.get("as_json"):
+        hint = "DESCRIBE gives a row for each column; information_schema has them for queries"
+        raise context.unsupported("DESCRIBE … AS JSON", node.this, hint)
+    context.only(node, "this", "kind", "style", "as_json")
     kind = str(node.args.get("kind") or "").upper()
     if kind in ("SCHEMA", "DATABASE", "NAMESPACE"):
         return _described_schema(node, text, context)

@@ -86,12 +86,24 @@ def _paired(value: Expression, beside: Field, node: exp.Expr, site: Site) -> tup
     return coerced(value, type_), type_
 
 
+def _over_elements(node: exp.Expr, left: exp.Expr, array: exp.Expr, site: Site, *, every: bool) -> Expression:
+    """``x > ANY(array)``, ``x > ALL(array)``, as a function of each element."""
+    if not isinstance(expression(array, site).type, Array):
+        word = "ALL" if every else "ANY"
+        raise site.context.unsupported(
+            f"{word} of {array.key}", node, f"write {word} (SELECT …), or {word} of an array"
+        )
+    element = exp.to_identifier("element of the array", quoted=True)
+    test = exp.Lambda(this=type(node)(this=left.copy(), expression=element), expressions=[element.copy()])
+    return expression(exp.Anonymous(this="forall" if every else "exists", expressions=[array.copy(), test]), site)
+
+
 def quantified(name: str, node: exp.Expr, left: exp.Expr, right: exp.Expr, site: Site) -> Expression:
     """``x > ANY (SELECT y)``: true if some y makes it so, else NULL if one may, else false; ALL is dual."""
     inner = _query(right.this)
     every = isinstance(right, exp.All)
     if not isinstance(inner, exp.Query):
-        raise site.context.unsupported(f"{right.key.upper()} of {inner.key}", node, "write ANY (SELECT …)")
+        return _over_elements(node, left, inner, site, every=every)
     value = expression(left, site)
     if (name, every) in (("equal", False), ("not_equal", True)):
         membership = within([value], node, inner, site)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from everview.errors import EverviewError, NullNotAllowed
 from everview.frontends.sql import statements as st
 from everview.frontends.sql.context import Bound, QueryContext
-from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.expressions import POSTGRES, Site, expression
 from everview.frontends.sql.names import Scope, Visible, fold
 from everview.frontends.sql.parse import stored_expression
 from everview.frontends.sql.postgresql_bytes import as_bytes
@@ -20,7 +20,7 @@ from everview.frontends.sql.sources import named, relation
 from everview.plan.node import Plan, unique
 from everview.plan.nodes import Filter, Project, Scan, Union
 from everview.plan.typing import call, cast, castable
-from everview.scalars.expressions import AggregateCall, Expression, Literal, WindowCall, walk
+from everview.scalars.expressions import AggregateCall, Column, Expression, Literal, WindowCall, walk
 from everview.scalars.kinds import VOID
 from everview.types import Schema, unknown_name
 
@@ -191,21 +191,36 @@ def computed(text: str, schema: Schema, column: int, scope: Scope, context: Quer
 # -- RETURNING
 
 
-def returned(node: exp.Expr, rows: Plan, target: Target, context: QueryContext, start: int = 0) -> st.Select | None:
-    """The columns of RETURNING over the changed rows, which begin at ``start``; None without the clause."""
+def returned(
+    node: exp.Expr, rows: Plan, target: Target, context: QueryContext, start: int = 0, *, both: Scope | None = None
+) -> st.Select | None:
+    """The columns of RETURNING over the changed rows, which begin at ``start``; None without the clause.
+
+    With the scope of ``both``, each changed row stands beside the row of FROM or USING that changes it; only to
+    PostgreSQL is that one a part of ``*``.
+    """
     clause = node.args.get("returning")
     if clause is None:
         return None
     context.only(clause, "expressions")
     columns = rows.columns[start : start + target.width]
     names = zip(target.scan.schema.names, columns, strict=True)
-    scope = Scope(tuple(Visible(target.name, name, column) for name, column in names))
+    visible = [Visible(target.name, name, column) for name, column in names]
+    for other in () if both is None else both.visible[target.width :]:
+        visible.append(replace(other, bare=other.bare and context.dialect in POSTGRES))
+    scope = Scope(tuple(visible))
     unfinished, _ = bind_items(exp.Select(expressions=clause.expressions), NamedRows(rows, scope), context)
     for item in unfinished.items:
         if unfinished.generates or any(isinstance(e, AggregateCall | WindowCall) for e in walk(item)):
             raise context.unsupported("RETURNING of more than one row at a time", clause, "return columns of the rows")
     names = tuple(unfinished.names)
     return st.Select("", Project(rows, tuple(unfinished.items), unique(names)), names)
+
+
+def reads_beside(given: st.Select, target: Target) -> bool:
+    """Whether RETURNING reads the row beside the changed one."""
+    parts = (part for item in given.plan.expressions for part in walk(item))
+    return any(isinstance(part, Column) and part.index >= target.width for part in parts)
 
 
 def united(parts: list[Plan], scan: Scan) -> Plan:

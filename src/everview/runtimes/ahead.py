@@ -83,11 +83,10 @@ class Ahead:
         status[machine.SUSPECT] |= int(statuses[:, machine.SUSPECT].any())
         return rest if len(rest.tasks) + len(done) == len(code.tasks) else code_without(code, {*done})
 
-    def tend(self, traces: Sequence[Trace]) -> None:
-        """Let each trace make its full levels a batch. It may be repeated."""
-        full = [trace for trace in traces if trace.past.is_full]
+    def tend(self, full: Sequence[Trace], *, beside: bool) -> None:
+        """Let traces whose levels are full make them batches, ``beside`` one another if rows are many."""
         rows = sum(trace.past.ledger.item(levels.ROWS) for trace in full)
-        if len(full) > 1 and is_large(rows):
+        if beside and len(full) > 1 and is_large(rows):
 
             def work(thread: int, number: int) -> bool:
                 full[number].past.tend()
@@ -95,7 +94,7 @@ class Ahead:
 
             self.beside = WorkBeside([()] * len(full), [0] * len(full))
             self.beside.run(allowed(), work)
-        for trace in traces:
+        for trace in full:
             trace.past.tend()
 
     def settle(self) -> None:

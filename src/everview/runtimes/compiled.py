@@ -29,6 +29,7 @@ from everview.operators.operator import Context, Moment
 from everview.operators.word_program import WordProgram
 from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.runtimes.compiled_scope import CompiledScope, Ledgers, new_registers
+from everview.runtimes.owing import Owing
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
@@ -112,7 +113,7 @@ class Compiled:
         self._placed: dict[int, Matrix] = {}  # matrices of Python's that registers show
         self._used = False  # whether something may wait here
         self._tending = False  # whether levels are about to become batches
-        self._owing: list[Trace] = []  # traces that have merging left to be done
+        self._owing = Owing()
         circuit = program.circuit
         checked = [node for node in circuit if isinstance(node, Sink) and node.positive]
         self._unchecked = any(circuit.layout(sink.input).by_value for sink in checked)
@@ -412,8 +413,8 @@ class Compiled:
         full |= PUBLISH.direct(self._address)
         if full:
             self._tend()
-        elif self._owing:
-            self._owing = _tended(self._owing)
+        elif self._owing.traces:
+            self._owing.pay()
         self._end()
 
     def abandon(self) -> None:
@@ -435,14 +436,14 @@ class Compiled:
 
     def _tend(self) -> None:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
-        self._tending, owing = True, list[Trace]()
-        for ledgers in (self._ledgers, *(scope.ledgers for scope in self._scopes.values())):
-            if any(trace.past.is_full and not trace.past.spreads for trace in ledgers.traces):
-                self._ahead.tend(ledgers.traces)
-                owing += [trace for trace in ledgers.traces if trace.past.owes]
-            else:  # without merging, threads would take longer to begin than to do it
-                owing += _tended(ledgers.traces)
-        self._tending, self._owing = False, owing
+        self._tending = True
+        everywhere = (self._ledgers, *(scope.ledgers for scope in self._scopes.values()))
+        for ledgers in everywhere:
+            full = [trace for trace in ledgers.traces if trace.past.is_full]
+            # Without merging, threads would take longer to begin than to do it.
+            self._ahead.tend(full, beside=any(not trace.past.spreads for trace in full))
+        self._owing.become(trace for ledgers in everywhere for trace in ledgers.traces)
+        self._tending = False
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""
@@ -458,10 +459,3 @@ class Compiled:
         if self._last is None or self._last[0] is not code:
             self._last = code, machine.frame_of(code.instructions, code.constants, *self._memory)
         return self._last[1]
-
-
-def _tended(traces: Iterable[Trace]) -> list[Trace]:
-    """Let traces turn full levels into batches and do a share of their merging; gives the traces with merging left."""
-    for trace in traces:
-        trace.past.tend()
-    return [trace for trace in traces if trace.past.owes]

@@ -94,6 +94,7 @@ class Spine:
         self._stand = Stand([])
         self._owed = 0  # rows that merges may still read for levels that have become a batch
         self._version = 0  # of the ledger when levels became a batch
+        self._filled_by = 1  # appends, the levels that did so
         self.besides: tuple[Matrix, ...] = ()  # batches that are not the spine's, but read with it
         self._shown: tuple[Stand, tuple[Matrix, ...]] = self._stand, ()  # what the ledger shows
         self._gone: list[int] = []  # stored slices whose rows have cancelled out
@@ -179,22 +180,30 @@ class Spine:
         return self.ledger.item(levels.ROWS) >= self.ledger.item(levels.LIMIT)
 
     @property
-    def owes(self) -> bool:
-        """Whether merging is left to be done by the next appends."""
-        return self._owed > 0
+    def owes(self) -> int:
+        """How many shares of merging are left to be done by the next appends."""
+        return -(-self._owed // SHARE)
+
+    @property
+    def pace(self) -> int:
+        """How many appends have filled the levels that became a batch last."""
+        return self._filled_by
 
     @property
     def spreads(self) -> bool:
         """Whether merging for the levels is left to the next appends: as many as have filled them can pay in shares."""
-        appends = self.ledger.item(levels.VERSION) - self._version
-        return appends * SHARE >= _fuel(self.ledger.item(levels.ROWS))
+        return self._appends() * SHARE >= _fuel(self.ledger.item(levels.ROWS))
 
     def tend(self) -> None:
-        """Make the levels a batch like the others, if they are full, or do a share of merging. It may be repeated."""
+        """Make the levels a batch like the others, if they are full. It may be repeated."""
         self._follow()
         if self.is_full:
             self.harden()
-        elif self._owed:
+
+    def pay(self) -> None:
+        """Do a share of the merging that is owed, if any is."""
+        self._follow()
+        if self._owed:
             self._pay()
 
     def settle(self) -> None:
@@ -237,8 +246,10 @@ class Spine:
             full = levels.enter(self.ledger, batch, number)
         else:
             full = levels.enter_by_value(self.ledger, batch, number, *self.order.arrays)
-        if full or self._owed:
-            self.tend()
+        if full:
+            self.harden()
+        elif self._owed:
+            self._pay()
 
     def _levels(self) -> list[Matrix]:
         self._follow()
@@ -265,9 +276,13 @@ class Spine:
         fuel = _fuel(self.ledger.item(levels.ROWS))
         at_once = 0 if self.spreads else fuel
         self._work(slots, gone, self._owed + at_once)
-        self._owed = fuel - at_once
+        self._owed, self._filled_by = fuel - at_once, max(1, self._appends())
         self._become(slots, gone, self._stand.last, self._stand.generation + 1)
         self._version = self.ledger.item(levels.VERSION)
+
+    def _appends(self) -> int:
+        """How many appends the levels have had."""
+        return self.ledger.item(levels.VERSION) - self._version
 
     def _pay(self) -> None:
         """Let every merge under way read a share of the rows that are owed."""

@@ -87,7 +87,8 @@ CHANCE: Final = (
 )
 
 _SKETCH: Final = (
-    "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
+    "the bytes of our sketches are not Spark's; define the view by p.sql, or take count_distinct, percentile_approx "
+    "and mode, which are exact here"
 )
 _SESSION: Final = "a view has the same answer in every session; give the value by F.lit"
 _FUNCTION: Final = "write it in Python: F.udf, F.pandas_udf or F.arrow_udf"

@@ -411,7 +411,6 @@ def _in_zone(out: Kind, a: Value, type_: Value, zone: Value) -> Any:
 
 
 KERNELS: Final[dict[str, Kernel]] = {
-    "variant_in_zone": constant(2, _in_zone),
     "parse_json": lambda out, a: each(out, _parsed, a),
     "variant_json": _json_of,
     "variant_at": constant(1, _at),
@@ -426,4 +425,5 @@ KERNELS: Final[dict[str, Kernel]] = {
     "variant_array_append": lambda out, *given: each(out, _changed(_append), *given),
     "variant_strip_nulls": lambda out, *given: each(out, _changed(_full), *given),
     "variant_delete": _delete,
+    "variant_in_zone": constant(2, _in_zone),
 }

@@ -58,7 +58,7 @@ def test_views_in_sql(spark: SparkSession, tmp_path: Path, place: str) -> None:
 
 def test_sketches_are_verified_by_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
     """Their format is our own, and so are estimates: Spark is asked about neither, nor about views that read them."""
-    text = "CREATE VIEW {} AS SELECT shop, {} AS s FROM {} GROUP BY shop"
+    text = "CREATE MATERIALIZED VIEW {} AS SELECT shop, {} AS s FROM {} GROUP BY shop"
     views = {
         "made": ("hll_sketch_agg(id)", "sale"),
         "joined": ("hll_union_agg(s)", "made"),

@@ -390,6 +390,7 @@ TRIED: dict[str, Tried] = {
     ],
     **each(("gcd", "lcm"), [(S, S), (L, J), (0, J)]),
     **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
+    "most_frequent_of": [(A, 2, 3), (TS, S, 2), (AD, 0, 5), (parse_type("array<decimal(12,2)>"), 1, 1)],
     "histogram_of": [(AD, 2), (A, 3)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],

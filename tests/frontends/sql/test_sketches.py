@@ -32,7 +32,9 @@ CREATE MATERIALIZED VIEW told AS SELECT k, hll_sketch_estimate(h) AS h,
   kll_sketch_get_quantile_double(qd, array(0.0D, 1.0D)) AS ends, kll_sketch_get_rank_float(qf, CAST(1 AS FLOAT)) AS r,
   kll_sketch_to_string_bigint(kll_sketch_merge_bigint(q, q)) AS text FROM joined;
 CREATE MATERIALIZED VIEW every AS SELECT hll_sketch_agg(x) AS h, theta_sketch_agg(s) AS th,
-  kll_sketch_agg_bigint(x) AS q, theta_intersection_agg(theta) AS none, hll_sketch_estimate(hll_sketch_agg(s)) AS texts
+  kll_sketch_agg_bigint(x) AS q, theta_intersection_agg(theta) AS none,
+  approx_top_k(s) AS top, approx_top_k(x, 2) FILTER (WHERE x < 4) AS low,
+  hll_sketch_estimate(hll_sketch_agg(s)) AS texts
   FROM (SELECT x, s, CAST(NULL AS BINARY) AS theta FROM t);
 CREATE MATERIALIZED VIEW running AS SELECT id, hll_sketch_agg(x) OVER (PARTITION BY k ORDER BY id) AS h FROM t;
 """
@@ -101,7 +103,7 @@ MISTAKES = {
     "hll_sketch_agg(x, 3)": "lgConfigK of hll_sketch_agg is 3(.|\n)*from 4 to 21",
     "hll_sketch_agg(x, x)": "lgConfigK of hll_sketch_agg is no literal",
     "hll_sketch_estimate(hll_sketch_agg(x, 22))": "lgConfigK of hll_sketch_agg is 22",
-    "hll_sketch_agg(x, 4, 5)": "takes 1 or 2 arguments",
+    "hll_sketch_agg(x, 4, 5)": "takes 1 to 2 arguments",
     "hll_union_agg(b, x > 1)": "allowDifferentLgConfigK of hll_union_agg is no literal",
     "hll_union_agg(s)": "it takes a sketch, which is BINARY",
     "theta_sketch_agg(x, 27)": "lgNomEntries of theta_sketch_agg is 27(.|\n)*from 4 to 26",
@@ -116,6 +118,9 @@ MISTAKES = {
     "theta_intersection_agg(b)": "no theta sketch",
     "kll_sketch_get_quantile_double(kll_sketch_agg_double(d), 1.5)": "a rank is a number from 0 to 1",
     "kll_sketch_get_n_bigint(kll_merge_agg_double(b))": "KLL .DOUBLE. sketch",
+    "approx_top_k(b)": "it takes numbers, text",
+    "approx_top_k(x, 0)": "the k of approx_top_k is 0",
+    "approx_top_k(x, 5, 3)": "maxItemsTracked of approx_top_k is 3(.|\n)*from 5 to 1000000",
     "hll_sketch_estimate(max(s))": "it takes a sketch",
 }
 

@@ -33,7 +33,7 @@ def derived(
         least, formula = (site.context.dialect == "duckdb" and _OF_DUCKDB.get(written.name)) or FORMULAS[written.name]
         most = least
     if not least <= len(given) <= most:
-        takes = f"{least}" if least == most else f"{least} or {most}"
+        takes = f"{least}" if least == most else f"{least} to {most}"
         raise site.context.error(f"{written.name} takes {takes} arguments, and was given {len(given)}", written.node)
     if written.distinct or written.order:
         raise site.context.unsupported(f"DISTINCT or ORDER BY in {written.name}", written.node, "use a subquery")

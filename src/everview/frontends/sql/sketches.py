@@ -14,12 +14,25 @@ from sqlglot import exp
 
 from everview.frontends.sql.expressions import Site, expression
 from everview.plan.aggregates import aggregate_call
-from everview.plan.typing import call, cast, is_integer, literal
+from everview.plan.typing import call, cast, is_integer, is_number, literal
 from everview.scalars.coercion import coerced, mismatch
 from everview.scalars.expressions import AggregateCall, Call, Expression, Literal
 from everview.scalars.kinds import VOID
 from everview.scalars.signatures import sketches as rules
-from everview.types import BIGINT, BINARY, BOOLEAN, DOUBLE, FLOAT, INTEGER, STRING, Array, Type
+from everview.types import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    Type,
+)
 
 Aggregating = Callable[..., Expression]
 Formula = Callable[[Aggregating, list[Expression]], Expression]
@@ -98,6 +111,21 @@ def _kll_merge(kind: str) -> Formula:
     return formula
 
 
+def _top(aggregating: Aggregating, given: list[Expression]) -> Expression:
+    """The most frequent values; of those that are as frequent the least ones, and NULL last."""
+    name, value = "approx_top_k", given[0]
+    if not is_number(value.type) and value.type not in (STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        raise mismatch(name, (value.type,), "it takes numbers, text, truth values, dates and timestamps; cast it")
+    most = rules.size(name, given[1] if len(given) > 1 else Literal(5, INTEGER), "k", 1, _MOST_TRACKED)
+    tracked = given[2] if len(given) > 2 else Literal(_TRACKED, INTEGER)
+    assert isinstance(most, Literal) and isinstance(most.value, int), "sizes are literals"
+    rules.size(name, tracked, "maxItemsTracked", most.value, _MOST_TRACKED)
+    absent = call("if", call("is_null", value), literal(True), Literal(None, BOOLEAN))
+    return call("most_frequent_of", aggregating("collect_list", value), aggregating("count", absent), most)
+
+
+_TRACKED, _MOST_TRACKED = 10_000, 1_000_000
+
 # Each aggregate: how many arguments it may have besides the first, and its formula.
 SKETCHED: Final[dict[str, tuple[int, Formula]]] = {
     "hll_sketch_agg": (1, _hll),
@@ -105,6 +133,7 @@ SKETCHED: Final[dict[str, tuple[int, Formula]]] = {
     "theta_sketch_agg": (1, _theta),
     "theta_union_agg": (1, _theta_union),
     "theta_intersection_agg": (0, _theta_intersection),
+    "approx_top_k": (2, _top),
     **{f"kll_sketch_agg_{kind}": (1, _kll(kind, type_)) for kind, type_ in rules.KLL_TYPES.items()},
     **{f"kll_merge_agg_{kind}": (1, _kll_merge(kind)) for kind in rules.KLL_TYPES},
 }

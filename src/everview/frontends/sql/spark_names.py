@@ -18,7 +18,7 @@ LACKING: Final = (
     Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
     Lacking(
         "of sketches there are HLL, theta and KLL; a view of counts by value with LIMIT gives the most frequent ones",
-        "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
+        "approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
         "tuple_difference_double tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer "
         "tuple_intersection_agg_double tuple_intersection_agg_integer tuple_intersection_double "
         "tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer "

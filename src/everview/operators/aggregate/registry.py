@@ -294,6 +294,11 @@ _SKETCHES: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
             *((f"kll_merge_agg_{kind}", "sketch[, k]") for kind in ("bigint", "double", "float")),
         ),
     ),
+    (
+        "an array of the most frequent values and how often they are there, exactly; those as frequent in their order, "
+        "NULL last",
+        (("approx_top_k", "x[, k[, maxItemsTracked]]"),),
+    ),
 )
 
 

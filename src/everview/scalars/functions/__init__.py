@@ -117,7 +117,7 @@ LATER: Final = (
     ),
     LaterFamily(
         "statistics",
-        "skewness_of kurtosis_of histogram_of product_of counts_of",
+        "skewness_of kurtosis_of histogram_of product_of counts_of most_frequent_of",
     ),
     LaterFamily("sketch_words", "sketch_hash", of_columns=True),
     LaterFamily("hll", "hll_of hll_union hll_union_of hll_sketch_estimate", of_columns=True),

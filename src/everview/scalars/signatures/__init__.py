@@ -51,6 +51,7 @@ INTERNAL: Final = frozenset(
             "histogram_of",
             "product_of",
             "counts_of",
+            "most_frequent_of",
             "timestamp_in_zone",
             "turns_in_zone",
             "yearofweek",

@@ -59,7 +59,7 @@ def most_slots(lg: Any) -> Any:
 def _packed(out: Kind, coupons: Any, parents: Any, lg: Any, missing: Mask, known: tuple[Any, Any, Any]) -> Any:
     """Sketches of coupons, each with the row that it is for, and of registers: rows, places and ranks."""
     rows = len(lg)
-    keys = np.unique(parents << 32 | coupons)
+    keys = np.sort(parents << 32 | coupons)
     last = np.append(keys[1:] >> 6 != keys[:-1] >> 6, True)[: len(keys)]
     keys = keys[last]
     parents, coupons = keys >> 32, keys & 0xFFFFFFFF

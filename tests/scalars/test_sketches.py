@@ -111,6 +111,7 @@ def test_the_union_of_parts_is_the_sketch_of_the_whole(seed: int) -> None:
             rest = (literal(lg),) if union == "theta_union" else ()
             joined = checked(call(union, sketch(0, lg), sketch(1, lg), *rest), [LONGS, LONGS], parts)
             assert joined == checked(sketch(0, lg), [LONGS], [whole])
+    assert checked(DIFFERENT, [LONGS, LONGS], parts) == checked(hll(0, 5), [LONGS], [whole])
 
 
 def test_few_numbers_are_kept_as_they_are_and_merged_so() -> None:

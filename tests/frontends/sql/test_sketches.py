@@ -134,5 +134,10 @@ def test_mistakes(written: str) -> None:
         db.sql(f"SELECT {written} AS n FROM t")
 
 
+def test_the_most_frequent_values_are_spark_s() -> None:
+    with pytest.raises(EverviewError, match="approx_top_k is not supported"):
+        ev.connect().sql("SELECT approx_top_k(x, 2) AS n FROM (VALUES (1)) AS t(x)", dialect="duckdb")
+
+
 def test_all_functions_of_sketches_are_of_spark() -> None:
     assert not OF_SKETCHES & INTERNAL

@@ -21,16 +21,13 @@ from everview.scalars.kinds import VOID
 from everview.scalars.signatures import sketches as rules
 from everview.types import (
     BIGINT,
-    BINARY,
     BOOLEAN,
     DATE,
-    DOUBLE,
     FLOAT,
     INTEGER,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    Array,
     Type,
 )
 
@@ -40,31 +37,18 @@ Formula = Callable[[Aggregating, list[Expression]], Expression]
 # -- aggregates
 
 
-def _hashed(name: str, value: Expression, fractions: bool) -> Expression:
-    """The hash of a value of a type that Spark counts so."""
-    type_ = value.type
-    if is_integer(type_) or type_ == VOID:
-        return call("sketch_hash", coerced(value, BIGINT))
-    if fractions and type_ in (FLOAT, DOUBLE):
-        return call("sketch_hash", coerced(value, DOUBLE))
-    if fractions and isinstance(type_, Array) and is_integer(type_.element):
-        return call("sketch_hash", coerced(value, Array(BIGINT)))
-    if type_ not in (STRING, BINARY):
-        others = ", floats and arrays of integers" if fractions else ""
-        raise mismatch(name, (type_,), f"it takes integers, text and bytes{others}; cast it")
-    return call("sketch_hash", value)
-
-
 def _hll(aggregating: Aggregating, given: list[Expression]) -> Expression:
     name = "hll_sketch_agg"
     lg = rules.size(name, given[1] if len(given) > 1 else Literal(12, INTEGER), "lgConfigK", 4, 21)
-    return call("hll_of", aggregating("collect_set", _hashed(name, given[0], fractions=False)), lg)
+    return call(
+        "hll_of", aggregating("collect_set", call("sketch_hash", rules.counted(name, given[0], fractions=False))), lg
+    )
 
 
 def _theta(aggregating: Aggregating, given: list[Expression]) -> Expression:
     name = "theta_sketch_agg"
     lg = rules.lg_entries(name, given[1] if len(given) > 1 else Literal(12, INTEGER))
-    return call("theta_of", aggregating("collect_set", _hashed(name, given[0], fractions=True)), lg)
+    return call("theta_of", aggregating("collect_set", call("sketch_hash", rules.counted(name, given[0]))), lg)
 
 
 def _hll_union(aggregating: Aggregating, given: list[Expression]) -> Expression:

@@ -218,7 +218,7 @@ def _counts(name: str, arguments: Arguments) -> Typed:
 def _most_frequent(name: str, arguments: Arguments) -> Typed:
     """Elements, how many more are NULL, and how many of the most frequent are wanted."""
     item = Struct([Field("item", _element(name, arguments[0])), Field("count", BIGINT, False)])
-    return Typed((arguments[0], *(coerced(a, BIGINT) for a in arguments[1:])), Array(item))
+    return Typed((arguments[0], *(implicit(a, BIGINT, name) for a in arguments[1:])), Array(item))
 
 
 def _histogram(name: str, arguments: Arguments) -> Typed:

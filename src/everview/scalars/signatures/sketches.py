@@ -71,8 +71,34 @@ def _asked(type_: Type, gives: Type) -> Rule:
     return rule
 
 
+def counted(name: str, value: Expression, *, fractions: bool = True) -> Expression:
+    """A value of a type that Spark counts so, as one that is hashed."""
+    if is_integer(value.type) or value.type == VOID:
+        return coerced(value, BIGINT)
+    if fractions and value.type in (FLOAT, DOUBLE):
+        return coerced(value, DOUBLE)
+    if fractions and isinstance(value.type, Array) and is_integer(value.type.element):
+        return coerced(value, Array(BIGINT))
+    if value.type not in (STRING, BINARY):
+        others = ", floats and arrays of integers" if fractions else ""
+        raise mismatch(name, (value.type,), f"it takes integers, text and bytes{others}; cast it")
+    return value
+
+
 def _hash(name: str, arguments: Arguments) -> Typed:
-    return Typed(arguments, BIGINT, True)
+    return Typed((counted(name, arguments[0]),), BIGINT, True)
+
+
+def _kll(name: str, arguments: Arguments) -> Typed:
+    """Of an array of integers or of floats, and the size of the sketch."""
+    values, k = arguments
+    if not isinstance(values.type, Array) or not (is_integer(values.type.element) or values.type.element in _FLOATS):
+        raise mismatch(name, (values.type,), "it takes an array of integers or floats")
+    taken = values if values.type.element in _FLOATS else coerced(values, Array(BIGINT))
+    return Typed((taken, implicit(k, INTEGER, name)), BINARY)
+
+
+_FLOATS: Final = (FLOAT, DOUBLE)
 
 
 _OF_KLL: Final = "as `kll_sketch_agg_…` of the same type made it"
@@ -84,7 +110,7 @@ MAKING_SKETCHES: Final[Signatures] = family(
     signed("hll_union_of", 2, 2, takes(Array(BINARY), BOOLEAN, gives=BINARY)),
     signed("theta_union_of", 2, 2, takes(Array(BINARY), INTEGER, gives=BINARY)),
     signed("theta_intersection_of", 1, 1, takes(Array(BINARY), gives=BINARY)),
-    signed("kll_of", 2, 2, lambda name, arguments: Typed(arguments, BINARY)),
+    signed("kll_of", 2, 2, _kll),
     *(signed(f"kll_merge_of_{kind}", 2, 2, takes(Array(BINARY), INTEGER, gives=BINARY)) for kind in KLL_TYPES),
 )
 SKETCHES: Final[Signatures] = family(

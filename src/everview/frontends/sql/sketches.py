@@ -40,9 +40,8 @@ Formula = Callable[[Aggregating, list[Expression]], Expression]
 def _hll(aggregating: Aggregating, given: list[Expression]) -> Expression:
     name = "hll_sketch_agg"
     lg = rules.size(name, given[1] if len(given) > 1 else Literal(12, INTEGER), "lgConfigK", 4, 21)
-    return call(
-        "hll_of", aggregating("collect_set", call("sketch_hash", rules.counted(name, given[0], fractions=False))), lg
-    )
+    hashed = call("sketch_hash", rules.counted(name, given[0], fractions=False))
+    return call("hll_of", aggregating("collect_set", hashed), lg)
 
 
 def _theta(aggregating: Aggregating, given: list[Expression]) -> Expression:

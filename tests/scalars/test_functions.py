@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.errors import TypeMismatch
-from everview.plan.typing import call, interval
+from everview.oracle.scalar_quantile_sketches import QUANTILE_SKETCHES
+from everview.oracle.scalar_sketches import SKETCHES
+from everview.plan.typing import call, interval, literal
 from everview.scalars.functions import KERNELS, LATER
 from everview.scalars.signatures import SIGNATURES
-from everview.types import BIGINT, DAY_TIME, YEAR_MONTH, Type, parse_type
+from everview.types import BIGINT, BINARY, DAY_TIME, DOUBLE, FLOAT, YEAR_MONTH, Array, Type, parse_type
 from scalars.drawn_columns import NEARLY, agrees, argument, tables
 
 B, S, J, L, F, D = map(parse_type, ("boolean", "smallint", "int", "bigint", "float", "double"))
@@ -40,6 +42,21 @@ ORDERED = [
 ]
 SPANS = [(DT, DT), (D1, D1), (YM, YM), (D1, DT)]
 NUMBERS = [(J,), (L,), (S,), (D,), (F,), (M,), (W,)]
+
+# Sketches of one, five and many values, written by their meaning.
+_COUNTED = [[1], [1, 2, 3, 4, 5], [n * 0x9E3779B97F4A7C15 % 2**64 - 2**63 for n in range(60)]]
+HLLS = tuple(
+    literal(SKETCHES["hll_of"](BINARY, [], [values, lg])) for values, lg in zip(_COUNTED, (4, 4, 5), strict=True)
+)
+THETAS = tuple(literal(SKETCHES["theta_of"](BINARY, [], [values, 4])) for values in _COUNTED)
+KLLS = {
+    kind: literal(QUANTILE_SKETCHES["kll_of"](BINARY, [Array(of)], [[made(x) for x in _COUNTED[2]], 8]))
+    for kind, of, made in (
+        ("bigint", BIGINT, int),
+        ("double", DOUBLE, float),
+        ("float", FLOAT, lambda x: float(x % 2**20)),
+    )
+}
 
 Tried = list[tuple[Any, ...]]
 
@@ -373,6 +390,7 @@ TRIED: dict[str, Tried] = {
     ],
     **each(("gcd", "lcm"), [(S, S), (L, J), (0, J)]),
     **each(("skewness_of", "kurtosis_of"), [(AD,), (A,)]),
+    "most_frequent_of": [(A, 2, 3), (TS, S, 2), (AD, 0, 5), (parse_type("array<decimal(12,2)>"), 1, 1)],
     "histogram_of": [(AD, 2), (A, 3)],
     "window_time": [(parse_type("struct<start: timestamp, end: timestamp>"),)],
     "timestamp_in_zone": [(T, zone) for zone in ZONES],
@@ -384,6 +402,28 @@ TRIED: dict[str, Tried] = {
     "variant_in_zone": [(V, type_, "Europe/Berlin") for type_ in ("TIMESTAMP", "DATE", "STRING", "ARRAY<TIMESTAMP>")],
     "turns_in_zone": [(AT, DAY_TIME, zone) for zone in ZONES],
     "month_turns_in_zone": [(AT, YEAR_MONTH, zone) for zone in ("Europe/Berlin", "GMT-3", "nowhere")],
+    "sketch_hash": [(L,), (T,), (X,), (D,), (A,)],
+    **each(("hll_of", "theta_of"), [(parse_type("array<bigint>"), 4)]),
+    **each(("hll_union_of",), [(parse_type("array<binary>"), True), (call("array", *HLLS), False)]),
+    "theta_union_of": [(parse_type("array<binary>"), 4), (call("array", *THETAS), 4)],
+    "theta_intersection_of": [(parse_type("array<binary>"),), (call("array", *THETAS),)],
+    "kll_of": [(parse_type("array<bigint>"), 8), (AD, 8), (parse_type("array<float>"), 8)],
+    **each(("hll_sketch_estimate",), [(X,), *((made,) for made in (*HLLS, *THETAS))]),
+    **each(("theta_sketch_estimate",), [(X,), *((made,) for made in (*HLLS, *THETAS))]),
+    "hll_union": [(X, X), (HLLS[0], HLLS[1]), (HLLS[0], X), (HLLS[0], HLLS[2]), (HLLS[0], HLLS[2], True)],
+    **each(("theta_union", "theta_intersection", "theta_difference"), [(X, X), THETAS[:2], (THETAS[0], X)]),
+    **each(tuple(f"kll_merge_of_{kind}" for kind in KLLS), [(parse_type("array<binary>"), 8)]),
+    **{f"kll_sketch_merge_{kind}": [(X, X), (made, made), (made, X)] for kind, made in KLLS.items()},
+    **{
+        f"kll_sketch_{told}_{kind}": [(X,), *((made,) for made in KLLS.values())]
+        for told in ("get_n", "to_string")
+        for kind in KLLS
+    },
+    **{f"kll_sketch_get_quantile_{kind}": [(X, D), (made, D), (made, AD), (made, 0.5)] for kind, made in KLLS.items()},
+    **{
+        f"kll_sketch_get_rank_{kind}": [(X, J if kind == "bigint" else F), (made, J if kind == "bigint" else F)]
+        for kind, made in KLLS.items()
+    },
     "conv": [(T, 10, 16), (L, 10, -7), (T, 36, 2), (T, J, S)],
     "bit_get": [(L, J), (S, 3), (J, 31)],
     "width_bucket": [(D, 0, 10, 5), (D, D, D, L), (J, 7.5, -2, 3)],

@@ -56,6 +56,26 @@ def test_views_in_sql(spark: SparkSession, tmp_path: Path, place: str) -> None:
         assert {tuple(row) for row in p.view("numbers").collect()} == {(1, "one"), (2, "two")}
 
 
+def test_sketches_are_verified_by_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
+    """Their format is our own, and so are estimates: Spark is asked about neither, nor about views that read them."""
+    text = "CREATE MATERIALIZED VIEW {} AS SELECT shop, {} AS s FROM {} GROUP BY shop"
+    views = {
+        "made": ("hll_sketch_agg(id)", "sale"),
+        "joined": ("hll_union_agg(s)", "made"),
+        "ranked": ("kll_sketch_agg_bigint(id)", "sale"),
+        "exact": ("theta_sketch_estimate(theta_sketch_agg(id))", "sale"),
+    }
+    first = sales(spark, [(id, "AB"[id % 2], "4.50", "2026-01-01 10:00:00") for id in range(10)])
+    with Pipeline(spark, tmp_path / "state", shards=2, place="cluster") as p:
+        p.source("sale", first, key="id", changes="upsert")
+        p.sql("; ".join(text.format(name, *parts) for name, parts in views.items()))
+        p.refresh()
+        p.refresh(sale=sales(spark, [(1, "A", "4.50", "2026-01-01 10:00:00")]))
+        assert p.verify().raise_if_different()
+        assert {tuple(row) for row in p.view("exact").collect()} == {("A", 6), ("B", 4)}
+        assert {tuple(row) for row in p.view("made").collect()} == {tuple(row) for row in p.view("joined").collect()}
+
+
 def test_recursion_is_verified_by_the_oracle(spark: SparkSession, tmp_path: Path) -> None:
     edges = spark.createDataFrame([(1, 2), (2, 3), (3, 1)], "a BIGINT, b BIGINT")
     with Pipeline(spark, tmp_path / "state", shards=2, place="driver") as p:

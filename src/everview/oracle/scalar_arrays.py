@@ -157,6 +157,14 @@ def _histogram(values: list[float | None], bins: int) -> list[dict[str, float]] 
     return [{"x": x, "y": y} for x, y in made] or None
 
 
+def _most_frequent(items: list[Any], absent: int, most: int) -> list[dict[str, Any]]:
+    there = sorted((item for item in items if item is not None), key=cmp_to_key(compare))
+    counted = [(item, sum(_same(item, other) for other in there)) for item in _different(there)]
+    counted += [(None, absent)] * (absent > 0)
+    ranked = sorted(counted, key=lambda pair: -pair[1])
+    return [{"item": item, "count": count} for item, count in ranked[: max(most, 0)]]
+
+
 def _of(function: Callable[..., Any]) -> Callable[[Type, list[Type], list[Any]], Any]:
     return lambda type_, types, values: function(*values)
 
@@ -185,5 +193,6 @@ ARRAYS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     "histogram_of": _of(_histogram),
     "product_of": _of(_product),
     "counts_of": _of(_counts),
+    "most_frequent_of": _of(_most_frequent),
 }
 SEES_NULL: Final = ("array_append", "array_prepend", "array_insert", "array_repeat")

@@ -29,7 +29,9 @@ from everview.oracle.scalar_numbers import NUMBERS, plain
 from everview.oracle.scalar_order import compare
 from everview.oracle.scalar_parts import PARTS
 from everview.oracle.scalar_printing import PRINTING
+from everview.oracle.scalar_quantile_sketches import QUANTILE_SKETCHES
 from everview.oracle.scalar_rule_terms import RULE_TERMS
+from everview.oracle.scalar_sketches import SKETCHES
 from everview.oracle.scalar_texts import TEXTS
 from everview.oracle.scalar_times import TIMES
 from everview.oracle.scalar_urls import parse_url
@@ -347,6 +349,8 @@ FUNCTIONS: Final[Mapping[str, Callable[[Type, list[Type], list[Any]], Any]]] = {
     **scalar_arrays.ARRAYS,
     **MAPS,
     **VARIANTS,
+    **SKETCHES,
+    **QUANTILE_SKETCHES,
     **CSV,
     **JSON,
     **{name: plain(function) for name, function in {**MOMENTS, **TIMES}.items()},

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from everview.errors import ArithmeticFailure, CastFailure, EverviewError
 from everview.scalars.expressions import Call, Expression, LambdaCall
 from everview.scalars.functions.kernel import Checked, Value, is_scalar
+from everview.scalars.signatures.sketches import SKETCHES
 from everview.scalars.text import sql, value_text
 from everview.types import Type
 
@@ -46,6 +47,10 @@ def _article(type_: Type) -> str:
     return f"an {type_}" if type_.sql[0] in "AEIOU" else f"a {type_}"
 
 
+_OF_SKETCHES: Final = (
+    "sketches are of a format of Everview's own: make them here from the values, by hll_sketch_agg, theta_sketch_agg "
+    "and kll_sketch_agg_…; those of DataSketches, which Spark makes, cannot be read"
+)
 _MARKS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "integral_divide": "DIV", "modulo": "%"}
 _ATTEMPTS: Final = {*_MARKS} - {"integral_divide"} | {"element_at"}
 
@@ -56,6 +61,8 @@ def call_failure(expression: Call, values: list[Value], row: int) -> EverviewErr
         return ArithmeticFailure("{reason}", hint="limit it to one, or take an aggregate such as max of them")
     if name == "raise_error":  # the message is its only argument
         return ArithmeticFailure("{reason}", hint="correct the row, or guard it with CASE")
+    if name in SKETCHES:
+        return ArithmeticFailure(f"{{reason}} in {sql(expression)}", hint=_OF_SKETCHES)
     shown = [
         value_text(_plain(v if is_scalar(v) else v[row]), a.type)
         for v, a in zip(values, expression.arguments, strict=True)

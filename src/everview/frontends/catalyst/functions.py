@@ -87,15 +87,23 @@ CHANCE: Final = (
 )
 
 _SKETCH: Final = (
-    "a sketch cannot forget a row that is deleted; count_distinct, percentile_approx and mode are exact here"
+    "the bytes of our sketches are not Spark's; define the view by p.sql, or take count_distinct, percentile_approx "
+    "and mode, which are exact here"
+)
+_SKETCHED: Final = (
+    *("HllSketchAgg", "HllUnionAgg", "HllUnion", "HllSketchEstimate", "ThetaSketchAgg", "ThetaUnionAgg", "ThetaUnion"),
+    *("ThetaIntersectionAgg", "ThetaIntersection", "ThetaDifference", "ThetaSketchEstimate"),
+    *(
+        f"Kll{function}{kind}"
+        for function in ("SketchAgg", "MergeAgg", "SketchMerge", "SketchGetN", "SketchGetQuantile", "SketchGetRank")
+        for kind in ("Bigint", "Double", "Float")
+    ),
 )
 _SESSION: Final = "a view has the same answer in every session; give the value by F.lit"
 _FUNCTION: Final = "write it in Python: F.udf, F.pandas_udf or F.arrow_udf"
 # What to do instead of classes that are not read.
 LACKING: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("HllSketchAgg", "HllUnionAgg", "CountMinSketchAgg", "ApproxTopK", "BloomFilterAggregate"), _SKETCH
-    ),
+    **dict.fromkeys(("CountMinSketchAgg", "ApproxTopK", "BloomFilterAggregate", *_SKETCHED), _SKETCH),
     **dict.fromkeys(("CurrentUser", "CurrentCatalog", "CurrentDatabase", "SparkVersion", "CurrentPath"), _SESSION),
     **dict.fromkeys(("XmlToStructs", "StructsToXml", "SchemaOfXml"), "read XML before, where the source is made"),
     "SessionWindow": "group by F.window, or define the view by p.sql with SESSION",

@@ -1,7 +1,7 @@
 """Aggregates that are formulas of others: correlation and regression, skewness, histograms, unions of arrays.
 
-Correlation and regression come from exact sums, as variances do, so they cost what the change does. Skewness, kurtosis
-and histograms read all values of a group that changed.
+Correlation and regression come from exact sums, as variances do, so they cost what the change does. Skewness, kurtosis,
+histograms and sketches read all values of a group that changed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from everview.frontends.sql.expressions import Site, expression
+from everview.frontends.sql.sketches import SKETCHED
 from everview.frontends.sql.written import SqlCall
 from everview.plan.aggregates import aggregate_call
 from everview.plan.typing import call, cast, coerced, implicit, is_number, literal
@@ -24,10 +25,18 @@ def derived(
     written: SqlCall, kept: Expression | None, site: Site, placing: Callable[[AggregateCall], Expression]
 ) -> Expression:
     """The formula of a call, its aggregates over the rows that the filter keeps; ``placing`` says of what."""
-    count, formula = (site.context.dialect == "duckdb" and _OF_DUCKDB.get(written.name)) or FORMULAS[written.name]
     given = [expression(argument, site) for argument in written.arguments]
-    if len(given) != count:
-        raise site.context.error(f"{written.name} takes {count} arguments, and was given {len(given)}", written.node)
+    if written.name == "approx_top_k" and site.context.dialect == "duckdb":  # which gives the values alone
+        raise site.context.unsupported(written.name, written.node, "count by value, and take the first rows by LIMIT")
+    if written.name in SKETCHED:
+        more, formula = SKETCHED[written.name]
+        least, most = 1, 1 + more
+    else:
+        least, formula = (site.context.dialect == "duckdb" and _OF_DUCKDB.get(written.name)) or FORMULAS[written.name]
+        most = least
+    if not least <= len(given) <= most:
+        takes = f"{least}" if least == most else f"{least} to {most}"
+        raise site.context.error(f"{written.name} takes {takes} arguments, and was given {len(given)}", written.node)
     if written.distinct or written.order:
         raise site.context.unsupported(f"DISTINCT or ORDER BY in {written.name}", written.node, "use a subquery")
 

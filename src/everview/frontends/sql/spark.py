@@ -9,9 +9,9 @@ from sqlglot.tokenizer_core import TokenType
 from everview.errors import SqlError
 from everview.frontends.sql.dialect import Plain
 from everview.frontends.sql.foreign_functions import is_foreign
-from everview.frontends.sql.functions import ESTIMATES
 from everview.frontends.sql.parameters import MARK
 from everview.frontends.sql.parse import parse
+from everview.frontends.sql.sketches import OF_SKETCHES
 from everview.frontends.sql.sources import WINDOWING
 from everview.frontends.sql.statements import CreateView
 from everview.scalars.text import sql
@@ -44,8 +44,8 @@ _CLAUSES = (exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.SimilarTo, e
 
 def _beyond_spark(view: CreateView) -> bool:
     """Whether a view has clauses or calls that Spark does not have: UNION BY NAME, WITH TIES, GROUPS, EXCLUDE, TUMBLE,
-    HOP, SESSION, distinct values over a window, estimates that are exact here, and functions to which another dialect
-    gives a meaning of its own.
+    HOP, SESSION, distinct values over a window, sketches, whose format is our own, and functions to which another
+    dialect gives a meaning of its own.
     """
     (parsed,), _ = parse(view.text, view.dialect)
     if any(window.this.find(exp.Distinct) is not None for window in parsed.tree.find_all(exp.Window)):
@@ -54,7 +54,7 @@ def _beyond_spark(view: CreateView) -> bool:
         groups = str(node.args.get("kind") or "").upper() == "GROUPS"
         if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
             return True
-        if isinstance(node, exp.Anonymous) and (node.name in WINDOWING or node.name.lower() in ESTIMATES):
+        if isinstance(node, exp.Anonymous) and (node.name in WINDOWING or node.name.lower() in OF_SKETCHES):
             return True
         if is_foreign(node, view.dialect):
             return True

@@ -17,17 +17,8 @@ class Lacking:
 LACKING: Final = (
     Lacking("timestamps are of microseconds; use unix_micros or timestamp_micros", "timestamp_nanos unix_nanos"),
     Lacking(
-        "a sketch cannot forget a row that is deleted; approx_count_distinct, approx_percentile and mode are exact "
-        "here, as is hll_sketch_estimate(hll_sketch_agg(x)), and a view of counts by value with LIMIT gives the most "
-        "frequent ones",
-        "approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
-        "hll_sketch_agg hll_sketch_estimate hll_union hll_union_agg kll_merge_agg_bigint kll_merge_agg_double "
-        "kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kll_sketch_get_n_bigint "
-        "kll_sketch_get_n_double kll_sketch_get_n_float kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double "
-        "kll_sketch_get_quantile_float kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float "
-        "kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float kll_sketch_to_string_bigint "
-        "kll_sketch_to_string_double kll_sketch_to_string_float theta_difference theta_intersection "
-        "theta_intersection_agg theta_sketch_agg theta_sketch_estimate theta_union theta_union_agg "
+        "of sketches there are HLL, theta and KLL; a view of counts by value with LIMIT gives the most frequent ones",
+        "approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate count_min_sketch "
         "tuple_difference_double tuple_difference_integer tuple_difference_theta_double tuple_difference_theta_integer "
         "tuple_intersection_agg_double tuple_intersection_agg_integer tuple_intersection_double "
         "tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer "

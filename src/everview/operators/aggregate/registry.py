@@ -274,6 +274,34 @@ _MOMENTS = "of all values; in DuckDB's dialect what a sample lets expect, NULL o
 _READ_WHOLE = "a group that changes is read as a whole"
 
 
+# What aggregates of sketches give, and how they are called.
+_SKETCHES: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
+    (
+        "an HLL [sketch](sketches.md) of the different integers, texts or bytes",
+        (("hll_sketch_agg", "x[, lgConfigK]"), ("hll_union_agg", "sketch[, allowDifferentLgConfigK]")),
+    ),
+    (
+        "a theta [sketch](sketches.md) of the different integers, floats, texts, bytes or arrays of integers",
+        (
+            *(("theta_sketch_agg", "x[, lgNomEntries]"), ("theta_union_agg", "sketch[, lgNomEntries]")),
+            ("theta_intersection_agg", "sketch"),
+        ),
+    ),
+    (
+        "a KLL [sketch](sketches.md) of the numbers, for quantiles",
+        (
+            *((f"kll_sketch_agg_{kind}", "x[, k]") for kind in ("bigint", "double", "float")),
+            *((f"kll_merge_agg_{kind}", "sketch[, k]") for kind in ("bigint", "double", "float")),
+        ),
+    ),
+    (
+        "an array of the most frequent values and how often they are there, exactly; those as frequent in their order, "
+        "NULL last",
+        (("approx_top_k", "x[, k[, maxItemsTracked]]"),),
+    ),
+)
+
+
 def _paired(written: str) -> dict[str, str]:
     return {"written": f"`{written}`", "says": "of pairs without NULL, as `DOUBLE`; from exact sums"}
 
@@ -350,6 +378,11 @@ AGGREGATES: Final[tuple[AggregateFunction, ...]] = (
     *(
         AggregateFunction(name, "", "derived", sql=name, says=f"of 4,096 bytes; {_READ_WHOLE}")
         for name in ("bitmap_or_agg", "bitmap_and_agg")
+    ),
+    *(
+        AggregateFunction(name, "", "derived", sql=name, written=f"`{name}({of})`", says=f"{says}; {_READ_WHOLE}")
+        for says, calls in _SKETCHES
+        for name, of in calls
     ),
     AggregateFunction("bool_and", "bool_and", "different values", "truths", sql="bool_and every"),
     AggregateFunction("bool_or", "bool_or", "different values", "truths", sql="bool_or some any"),

@@ -117,7 +117,24 @@ LATER: Final = (
     ),
     LaterFamily(
         "statistics",
-        "skewness_of kurtosis_of histogram_of product_of counts_of",
+        "skewness_of kurtosis_of histogram_of product_of counts_of most_frequent_of",
+    ),
+    LaterFamily("sketch_words", "sketch_hash", of_columns=True),
+    LaterFamily("hll", "hll_of hll_union hll_union_of hll_sketch_estimate", of_columns=True),
+    LaterFamily(
+        "theta",
+        "theta_of theta_union theta_union_of theta_intersection theta_intersection_of theta_difference "
+        "theta_sketch_estimate",
+        of_columns=True,
+    ),
+    LaterFamily(
+        "kll",
+        "kll_of kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float kll_merge_of_bigint "
+        "kll_merge_of_double kll_merge_of_float kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float "
+        "kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float "
+        "kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float kll_sketch_to_string_bigint "
+        "kll_sketch_to_string_double kll_sketch_to_string_float",
+        of_columns=True,
     ),
     LaterFamily(
         "parts",

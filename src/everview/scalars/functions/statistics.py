@@ -8,10 +8,12 @@ from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.scalars.functions.kernel import Kernel, Kind, Value, each, each_row, from_numbers, nulls, numbers
+from everview.scalars.functions.kernel import Kernel, Kind, Value, each, each_row, from_numbers, nulls, numbers, whole
 from everview.scalars.functions.lists import KERNELS as OF_LISTS
-from everview.scalars.functions.lists import Lists
+from everview.scalars.functions.lists import Lists, lists
 
 COMPACT: Final = OF_LISTS["array_compact"]
 
@@ -21,10 +23,10 @@ def _standardized(power: int) -> Kernel:
 
     def run(out: Kind, array: Value) -> Any:
         array = COMPACT(array.type, array)
-        lists = Lists.of(array, len(array))
-        rows, parents = len(lists.sizes), lists.parents
-        values = numbers(lists.elements, 0.0).astype(np.longdouble)
-        counts = np.maximum(lists.sizes, 1)
+        split = Lists.of(array, len(array))
+        rows, parents = len(split.sizes), split.parents
+        values = numbers(split.elements, 0.0).astype(np.longdouble)
+        counts = np.maximum(split.sizes, 1)
 
         def mean(numbers_: Any) -> Any:
             sums = np.zeros(rows, np.longdouble)
@@ -35,7 +37,7 @@ def _standardized(power: int) -> Kernel:
             apart = values - mean(values)[parents]
             second, moment = mean(apart**2), mean(apart**power)
             result = moment / second**1.5 if power == 3 else moment / second**2 - 3
-        missing, none = nulls(array), (second == 0) | (lists.sizes == 0)
+        missing, none = nulls(array), (second == 0) | (split.sizes == 0)
         return from_numbers(result.astype(np.float64), out, none if missing is None else none | missing)
 
     return run
@@ -89,10 +91,42 @@ def _counted(values: Sequence[Any]) -> list[tuple[Any, int]] | None:
     return [(same[0], len(same)) for same in counted] or None
 
 
+def _most_frequent(out: Kind, array: Value, absent: Value, most: Value) -> Any:
+    """The elements that are there most often and how often, those as frequent in their order; ``absent`` are NULL."""
+    rows = max(len(a) for a in (array, absent) if not isinstance(a, pa.Scalar))
+    held, missing = Lists.of(array, rows), nulls(whole(array, rows), whole(absent, rows))
+    there = held.elements.is_valid()
+    elements, parents = held.elements.filter(there), held.parents[there.to_numpy(zero_copy_only=False)]
+    if pa.types.is_floating(elements.type):
+        elements = pc.add(elements, pa.scalar(0.0, elements.type))  # 0 has no sign
+    encoded = elements.dictionary_encode()
+    order = pc.array_sort_indices(encoded.dictionary)
+    places = np.argsort(numbers(order).astype(np.int64))
+    kinds = len(places) + 1  # the last one of NULL
+    keys, counts = np.unique(parents * kinds + places[numbers(encoded.indices).astype(np.int64)], return_counts=True)
+    times = numbers(whole(absent, rows)).astype(np.int64)
+    with_null = np.flatnonzero(times > 0)
+    keys = np.concatenate([keys, with_null * kinds + kinds - 1])
+    counts = np.concatenate([counts, times[with_null]])
+    by_count = np.lexsort((keys, -counts, keys // kinds))
+    keys, counts = keys[by_count], counts[by_count]
+    sizes = np.bincount(keys // kinds, minlength=rows)
+    limits = numbers(whole(most, rows)).astype(np.int64)
+    rank = np.arange(len(keys)) - (np.cumsum(sizes) - sizes)[keys // kinds]
+    none = np.zeros(rows, bool) if missing is None else missing
+    kept = (rank < limits[keys // kinds]) & ~none[keys // kinds]
+    keys, counts = keys[kept], counts[kept]
+    chosen = pa.array(keys % kinds, mask=keys % kinds == kinds - 1)
+    items = encoded.dictionary.take(order).take(chosen)
+    pairs = pa.StructArray.from_arrays([items, pa.array(counts)], fields=[*out.value_type])
+    return lists(pairs, np.bincount(keys // kinds, minlength=rows), out, missing)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "skewness_of": _standardized(3),
     "kurtosis_of": _standardized(4),
     "histogram_of": _histogram,
     "product_of": _product,
     "counts_of": _counts,
+    "most_frequent_of": _most_frequent,
 }

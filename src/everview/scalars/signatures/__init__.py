@@ -19,6 +19,7 @@ from everview.scalars.signatures.numbers import ARITHMETIC, BITMAPS, NUMBERS
 from everview.scalars.signatures.printing import FOREIGN, PRINTED
 from everview.scalars.signatures.reading import JSON
 from everview.scalars.signatures.rules import FunctionSignature, Signatures, family
+from everview.scalars.signatures.sketches import MAKING_SKETCHES, SKETCHES
 from everview.scalars.signatures.texts import BYTES, TEXTS
 from everview.scalars.signatures.times import TIMES
 from everview.scalars.signatures.variants import VARIANTS
@@ -34,6 +35,7 @@ KINDS: Final[dict[str, Signatures]] = {
     "arrays and structs": COLLECTIONS,
     "maps": MAPS,
     "variants": VARIANTS,
+    "sketches": SKETCHES,
 }
 SIGNATURES: Final[Signatures] = family(*KINDS.values())
 # Other names of the same functions, as SQL spells them.
@@ -49,12 +51,14 @@ INTERNAL: Final = frozenset(
             "histogram_of",
             "product_of",
             "counts_of",
+            "most_frequent_of",
             "timestamp_in_zone",
             "turns_in_zone",
             "yearofweek",
         ),
         "month_turns_in_zone",
         *FOREIGN,
+        *MAKING_SKETCHES,
         *("interval_years", "interval_months", "interval_days", "interval_hours", "interval_minutes"),
         *("interval_seconds", "variant_json", "variant_at", "variant_entries", "schema_of_variants"),
     }

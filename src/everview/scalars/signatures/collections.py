@@ -215,6 +215,12 @@ def _counts(name: str, arguments: Arguments) -> Typed:
     )
 
 
+def _most_frequent(name: str, arguments: Arguments) -> Typed:
+    """Elements, how many more are NULL, and how many of the most frequent are wanted."""
+    item = Struct([Field("item", _element(name, arguments[0])), Field("count", BIGINT, False)])
+    return Typed((arguments[0], *(implicit(a, BIGINT, name) for a in arguments[1:])), Array(item))
+
+
 def _histogram(name: str, arguments: Arguments) -> Typed:
     values, bins = implicit(arguments[0], Array(DOUBLE), name), coerced(arguments[1], INTEGER)
     if not isinstance(bins, Literal) or bins.value is None or bins.value < 2:
@@ -228,6 +234,7 @@ COLLECTIONS: Final[Signatures] = family(
     signed("product_of", 1, 1, takes(Array(DOUBLE), gives=DOUBLE, nullable=True), note="last digit"),
     signed("counts_of", 1, 1, _counts),
     signed("histogram_of", 2, 2, _histogram),
+    signed("most_frequent_of", 3, 3, _most_frequent),
     signed("array_append array_prepend", 2, 2, _with_element(1), "array, element"),
     signed(
         *("array_insert", 3, 3, _with_element(2), "array, position, element"),

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 import sqlglot
 
 import everview as ev
 from conformance.comparing import comparable
 from conformance.files import Delta, Expect, File, Refused, Row, Sql, Tick
+from empty_duckdb import empty_duckdb
 from everview.errors import EverviewError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Replay:
 
     def __init__(self, file: File, chance: random.Random) -> None:
         self.file, self.chance = file, chance
-        self.duck = duckdb.connect()
+        self.duck = empty_duckdb()
         self.tables: dict[str, str] = {}
         self.views: dict[str, str] = {}
         self.waiting: list[Change] = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pytest
 
 import everview as ev
+from empty_duckdb import empty_duckdb
 from everview.errors import DuplicateKey, SqlError
 
 SETUP = (
@@ -39,7 +39,7 @@ BOTH = [
 
 @pytest.mark.parametrize("text", BOTH)
 def test_as_in_duckdb(text: str) -> None:
-    db, duck = ev.connect(), duckdb.connect()
+    db, duck = ev.connect(), empty_duckdb()
     for statement in SETUP:
         db.sql(statement, dialect="duckdb")
         duck.execute(statement)

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import everview as ev
+from empty_duckdb import empty_duckdb
 from everview.errors import DefinitionError, EverviewError, TransactionError
 
 START = dt.datetime(2030, 1, 1, 12)
@@ -99,7 +99,7 @@ def act(db: ev.Database, what: str, given: Any, now: dt.datetime) -> dt.datetime
 
 
 def by_duckdb(db: ev.Database, query: str, now: dt.datetime) -> list[tuple[Any, ...]]:
-    duck = duckdb.connect()
+    duck = empty_duckdb()
     duck.execute(TABLES)
     for table in ("t", "u"):
         for row in db.table(table).rows():

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from empty_duckdb import empty_duckdb
 from everview.circuit import Circuit, Stream, incrementalize
 from everview.errors import CircuitError, HistoryWarning, SchemaError
 from everview.operators.asof import AsofIncremental, Toward
@@ -119,14 +120,12 @@ def frames(held: dict[str, set[Row]]) -> tuple[pd.DataFrame, pd.DataFrame]:
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32), how=st.sampled_from(["inner", "left"]), strict=st.booleans())
 def test_duckdb_finds_the_same(seed: int, how: str, strict: bool) -> None:
-    import duckdb
-
     run = joined(how=how, strict=strict)
     sql = f"""
         SELECT l.k, l.t, l.n, r.t, r.v
         FROM l ASOF {how.upper()} JOIN r ON l.k = r.k AND l.t {">" if strict else ">="} r.t
     """
-    with duckdb.connect() as other:
+    with empty_duckdb() as other:
         for tick, held in history(seed):
             run.tick(tick)
             for name, frame in zip("lr", frames(held), strict=True):

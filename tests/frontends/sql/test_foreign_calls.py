@@ -15,6 +15,7 @@ import psycopg
 import pytest
 
 import everview as ev
+from empty_duckdb import empty_duckdb
 from everview.errors import EverviewError
 from everview.frontends.sql import CreateView, Tables, bind
 from everview.frontends.sql.spark import spark_query
@@ -156,7 +157,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("query", AGGREGATES)
 def test_duckdb_aggregates_alike(query: str) -> None:
-    database = duckdb.connect()
+    database = empty_duckdb()
     database.execute("CREATE TABLE n (k VARCHAR, v INT)")
     database.executemany("INSERT INTO n VALUES (?, ?)", NUMBERS)
     with ev.connect() as db:

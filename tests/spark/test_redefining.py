@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from everview.circuit import Circuit
-from everview.errors import DefinitionError, PipelineError, UnknownName
+from everview.errors import DefinitionError, PipelineError, SinkError, UnknownName
 from everview.runtimes.spark import turned_views
 from everview.runtimes.spark.stored_change import MOST_BYTES
 from everview.spark import Pipeline, delivery
@@ -277,6 +278,97 @@ def test_a_sink_that_is_added_later_begins_with_all_rows(
         p.sink("sums", path=tmp_path / "later", begin="snapshot")
         run(p)
         assert taken(spark, tmp_path / "later") == held(p, "sums") == taken(spark, tmp_path / "out")
+
+
+def test_a_sink_that_was_away_gets_what_it_missed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pipeline ran without it, or its view was gone; whoever has emptied its place gets all rows."""
+
+    def ran(number: int, *texts: str, out: str | None = "out") -> None:
+        rows = spark.createDataFrame([(number, number % 2, number)], "id BIGINT, g BIGINT, v BIGINT")
+        with Pipeline(spark, tmp_path / "state", place="driver", shards=2) as p:
+            p.source("t", rows, key="id", changes="upsert")
+            for text in ("CREATE MATERIALIZED VIEW n AS SELECT count(*) AS n FROM t", *texts):
+                p.sql(text)
+            if out is not None:
+                p.sink("sums", path=tmp_path / out, begin="snapshot")
+            p.refresh()
+            if out is not None:
+                assert taken(spark, tmp_path / out) == held(p, "sums")
+
+    ran(1, SUMS)
+    ran(2, SUMS, out=None)
+    ran(3, SUMS)
+    ran(4, out=None)
+    ran(5, COUNTS)
+    ran(6, COUNTS, out=None)
+    shutil.rmtree(tmp_path / "out")
+    ran(7, COUNTS)
+    ran(8, COUNTS, out=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(delivery, "opened", lambda *_: Store.attach(tmp_path / "gone"))
+        with pytest.raises(SinkError, match=r"without this sink after epoch .* is kept no more"):
+            ran(9, COUNTS)
+    ran(10, COUNTS)
+
+
+def test_what_no_user_has_defined_comes_and_goes(spark: SparkSession, tmp_path: Path) -> None:
+    """The clock, a watermark and the rows of recomputed views end with what needs them, over a restart, too."""
+    times = [(1, datetime(2024, 1, 1, tzinfo=UTC)), (2, datetime(2024, 1, 2, tzinfo=UTC))]
+
+    def built(*texts: str, columns: str = "", **how: Any) -> Pipeline:
+        p = Pipeline(spark, tmp_path / "state", place="driver", shards=2)
+        p.source("t", spark.createDataFrame(times, "id BIGINT NOT NULL, ts TIMESTAMP"), **how)
+        for text in ("CREATE MATERIALIZED VIEW n AS SELECT ts, count(*) AS n FROM t GROUP BY ts", *texts):
+            p.sql(text)
+        if columns:
+            p.define("m", p.frame("t").mapInPandas(lambda parts: parts, columns), otherwise="recompute")
+        return p
+
+    recent = "CREATE MATERIALIZED VIEW recent AS SELECT id FROM t WHERE ts > now() - INTERVAL 1 DAY"
+    with built(recent, columns="id BIGINT, ts TIMESTAMP", lateness=("ts", "1 hour")) as p:
+        p.advance(datetime(2024, 1, 2, 12, tzinfo=UTC))
+        p.refresh()
+        assert (held(p, "recent"), len(held(p, "m"))) == ({(2,): 1}, 2)
+        p.sql("DROP VIEW recent")
+    with built() as p:
+        assert p.plan_change().possible
+        p.refresh()
+        assert p.verify()
+    with built(recent, columns="id BIGINT NOT NULL, ts TIMESTAMP", lateness=("ts", "1 day")) as p:
+        p.refresh()  # which tells the present again
+        assert (held(p, "recent"), len(held(p, "m"))) == ({}, 2)
+        assert p.verify()
+
+
+def test_names_keys_and_front_ends_change(spark: SparkSession, tmp_path: Path) -> None:
+    def t(p: Pipeline, rows: list[Any], schema: str = "id BIGINT NOT NULL, g BIGINT", **how: Any) -> None:
+        p.source("t", spark.createDataFrame(rows, schema), **{"key": "id", "changes": "upsert", **how})
+
+    with Pipeline(spark, tmp_path / "state", place="driver", shards=2) as p:
+        t(p, [(1, 1), (2, 1)])
+        p.datalog("a(g) :- t(_, g).")
+        p.datalog("n(c) :- c = count : { a(_) }.")
+        p.query("a").materialize("q")
+        p.sql("CREATE MATERIALIZED VIEW s AS SELECT g, count(*) AS n FROM t GROUP BY g")
+        p.refresh()
+        with pytest.raises(PipelineError, match="view a cannot have rows twice: n reads it"):
+            p.sql("CREATE OR REPLACE MATERIALIZED VIEW a AS SELECT g FROM t")
+        p.drop("n")
+        p.define("a", p.frame("t").select("g").distinct(), replace=True)
+        assert p.trees("q") == [{"g": 1}]
+        with pytest.raises(PipelineError, match="source t cannot have another key: a reads it"):
+            t(p, [], key=("id", "g"), replace=True)
+        p.drop("a", cascade=True)
+        p.rename("s", "sums")
+        t(p, [(3, 2)], key=("id", "g"), replace=True)
+        p.refresh(t=spark.createDataFrame([(3, 1)], "id BIGINT NOT NULL, g BIGINT"))
+        assert held(p, "sums") == {(1, 3): 1}
+        t(p, [(3, 2, "x")], "id BIGINT NOT NULL, g BIGINT, w STRING", key=("id", "g"), replace=True)
+        p.refresh()  # the frame is read, although others were given before it
+        assert held(p, "sums") == {(1, 3): 1, (2, 1): 1}
+        assert p.verify()
 
 
 Step = Callable[[pytest.MonkeyPatch], None]

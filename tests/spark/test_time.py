@@ -162,3 +162,25 @@ def test_a_lateness_is_checked(spark: SparkSession, tmp_path: Path, options: dic
     with pytest.raises(EverviewError, match=message):
         p.source("t", rows(spark, 1), **options)
     p.close()
+
+
+def test_times_without_a_zone_pass_a_watermark_by_their_own_clock(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever the zone of the session is: else a window would close hours before its rows have come."""
+
+    def at(*hours: int) -> DataFrame:
+        return spark.createDataFrame([(h, dt.datetime(2024, 1, 1, h)) for h in hours], "k BIGINT, ts TIMESTAMP_NTZ")
+
+    spark.conf.set("spark.sql.session.timeZone", "America/Los_Angeles")
+    try:
+        with Pipeline(spark, tmp_path / "state", place="driver", shards=2) as p:
+            p.source("t", at(1, 5), lateness=("ts", "1 hour"))
+            p.sql("""CREATE MATERIALIZED VIEW n AS SELECT window.start AS w, count(*) AS n FROM t
+                     GROUP BY window(ts, '1 hour') EMIT ON WINDOW CLOSE""")
+            p.refresh()
+            p.refresh(t=at(5, 6))
+            assert [(row.w.hour, row.n) for row in p.view("n").collect()] == [(1, 1)]
+            p.refresh(t=at(3, 8))
+            assert sorted((row.w.hour, row.n) for row in p.view("n").collect()) == [(1, 1), (5, 2), (6, 1)]
+            assert p.quarantined().count() == 1
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -29,7 +29,7 @@ class Beginnings:
         """Whether a sink is still to be given all rows of its view; refuses one that was cut short at another epoch."""
         if sink.begin != "snapshot":
             return False
-        began, done = self._noted().get(_target(sink), (None, False))
+        began, done = self._noted().get(sink.target, (None, False))
         if sink.callback is not None:
             return id(sink.callback) not in self._called
         if began is not None and not done and began != epoch:
@@ -46,7 +46,7 @@ class Beginnings:
             return False
         if sink.callback is not None:
             return epoch <= self._called.get(id(sink.callback), epoch)
-        began, done = self._noted().get(_target(sink), (None, False))
+        began, done = self._noted().get(sink.target, (None, False))
         return not done or epoch <= began
 
     def note(self, sink: SinkSpec, epoch: int, *, done: bool) -> None:
@@ -55,15 +55,14 @@ class Beginnings:
             if done:
                 self._called[id(sink.callback)] = epoch
             return
-        noted = self._noted() | {_target(sink): (epoch, done)}
+        noted = self._noted() | {sink.target: (epoch, done)}
+        self._notes.write(NOTED, json.dumps(noted).encode())
+
+    def forget(self, sink: SinkSpec) -> None:
+        """Let a sink begin anew."""
+        noted = {target: begun for target, begun in self._noted().items() if target != sink.target}
         self._notes.write(NOTED, json.dumps(noted).encode())
 
     def _noted(self) -> dict[str, Any]:
         noted = self._notes.read(NOTED)
         return {} if noted is None else json.loads(noted)
-
-
-def _target(sink: SinkSpec) -> str:
-    if sink.topic is not None:
-        return f"topic {sink.topic}"
-    return f"table {sink.table}" if sink.table is not None else f"path {sink.path}"

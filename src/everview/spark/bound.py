@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from everview.circuit.circuit import Circuit
@@ -39,6 +39,7 @@ class BoundSource:
     files: MadeFrame | None = None  # what the frame was made of
     watermark: Watermark | None = None
     recomputed: bool = False  # whether its rows are those of a view that Spark recomputes
+    replaced: bool = False  # whether its frame took the place of another, and `refresh` was given no changes since
 
     def now(self, *, again: bool) -> DataFrame:
         """The frame over the present files; `again` makes a given frame list its folders anew."""
@@ -89,6 +90,7 @@ class BoundSources:
         keep: bool,
         files: MadeFrame | None = None,
         recomputed: bool = False,
+        replaced: bool = False,
         **style: Any,
     ) -> Stream:
         """Bind a source to a frame; see `Pipeline.source` for the ``style`` of its changes.
@@ -113,7 +115,7 @@ class BoundSources:
             raise SourceError(f"source {name} cannot be snapshots of a stream", hint=hint)
         if not keep and spec.keyed:
             raise SourceError(f"source {name} cannot do without its contents", hint="only append and weights can")
-        self.by_name[name] = BoundSource(spec, frame, keep, files, recomputed=recomputed)
+        self.by_name[name] = BoundSource(spec, frame, keep, files, recomputed=recomputed, replaced=replaced)
         return circuit.source(name, spec.schema) if node is None else circuit.stream(node)
 
     def bind_clock(self, spark: SparkSession) -> None:
@@ -175,6 +177,7 @@ class BoundSources:
             if frame.isStreaming:
                 raise PipelineError(f"a refresh of {name} takes a batch frame", hint="give streams to source()")
             check_drift(frame, self.by_name[name].spec)
+        self.by_name |= {name: replace(self.by_name[name], replaced=False) for name in frames}
         return dict(frames)
 
     def due(self, offsets: Mapping[str, Any], given: Mapping[str, DataFrame], *, again: bool) -> DueFrames:
@@ -184,6 +187,7 @@ class BoundSources:
         ones.
         """
         read, fed = (set[str](offsets.get(key, ())) for key in (STATIC, GIVEN))
+        fed -= {name for name, bound in self.by_name.items() if bound.replaced}
         due = {
             name: bound.now(again=name in read)
             for name, bound in self.by_name.items()

@@ -69,6 +69,10 @@ class Claims:
         self.mark(sink)
         self._taken.add(sink.path)
 
+    def is_unwritten(self, sink: SinkSpec) -> bool:
+        """Whether a sink has a path, and nothing was ever written there, or it was removed."""
+        return sink.path is not None and folder(self._spark, sink.path).read(MARKER) is None
+
     def mark(self, sink: SinkSpec) -> None:
         """Write the sink's marker into its path unless present: Spark deletes the marker in a full overwrite."""
         assert sink.path is not None, "only paths are marked"

@@ -13,8 +13,9 @@ import pyarrow as pa
 from everview.errors import StoreError
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.evolving import StoredState, stored_changes
-from everview.runtimes.spark.stored import views
+from everview.runtimes.spark.stored import opened, rows_in, views
 from everview.runtimes.spark.stored_change import Change, StoredChange, shown_alike
+from everview.spark.absences import Absence, Absences, missed
 from everview.spark.beginnings import Beginnings
 from everview.spark.claims import Claims
 from everview.spark.folders import Folder
@@ -38,15 +39,20 @@ class Delivery:
     ) -> None:
         self._spark, self._state, self._sinks, self.claims = spark, state, sinks, claims
         self._notes = notes
-        self._beginnings = Beginnings(notes, state)
+        self._beginnings, self._absences = Beginnings(notes, state), Absences(notes)
+
+    def opening(self) -> None:
+        """Look at the notes anew: another process may have had the state since."""
+        self._absences.reread()
 
     def give(self, engine: Engine, changes: Mapping[str, Change]) -> None:
         """Deliver the changes of the engine's epoch to every sink."""
         self._give(engine.epoch, changes, lambda view: self._whole(engine, view))
 
     def _give(self, epoch: int, changes: Mapping[str, Change], whole: Whole) -> None:
+        self._absences.look(self._sinks, epoch, delivered=self.last)
         for sink in self._sinks:
-            if sink.view in changes and not self._beginnings.covers(sink, epoch):
+            if sink.view in changes and not self._beginnings.covers(sink, epoch) and not self._absences.of(sink):
                 self._give_one(sink, epoch, changes[sink.view], whole)
         self.mark(epoch)
 
@@ -57,14 +63,44 @@ class Delivery:
             self.claims.mark(sink)
 
     def _begin(self, engine: Engine) -> None:
-        """Give sinks that begin with a snapshot, and have not yet begun, all rows of their views."""
+        """Give sinks that begin with a snapshot, and have not yet begun, all rows of their views.
+
+        Those that were away get what they missed.
+        """
         for sink in self._sinks:
+            absence = self._absences.of(sink)
+            if absence is not None and sink.begin == "snapshot" and self.claims.is_unwritten(sink):
+                self._beginnings.forget(sink)  # somebody has removed what it had
             if self._beginnings.due(sink, engine.epoch):
                 self._beginnings.note(sink, engine.epoch, done=not engine.epoch)
                 if engine.epoch:
-                    rows = self._all(engine, sink.view)
-                    self._give_one(sink, engine.epoch, rows, lambda view: self._whole(engine, view))
+                    self._give_now(engine, sink, self._all(engine, sink.view))
                     self._beginnings.note(sink, engine.epoch, done=True)
+            elif absence is not None:
+                change = self._missed(engine, sink, absence)
+                self._absences.begin(sink, absence, engine.epoch)
+                self._give_now(engine, sink, change)
+            if absence is not None:
+                self._absences.end(sink)
+
+    def _give_now(self, engine: Engine, sink: SinkSpec, changes: Change) -> None:
+        self._give_one(sink, engine.epoch, changes, lambda view: self._whole(engine, view))
+
+    def _missed(self, engine: Engine, sink: SinkSpec, absence: Absence) -> Change:
+        """What has changed in a sink's view while the sink was away."""
+        held = engine.run.view(sink.view)
+        try:
+            with opened(engine.path, absence.since) as then:
+                before = views(then).get(sink.view)
+                gone = 0 if before is None else rows_in(then, before.trace)
+        except StoreError as error:
+            raise missed(sink, absence, "cannot be told what has changed: that epoch is kept no more") from error
+        if before is None or before.schema != held.schema:
+            what = "is not there in that epoch" if before is None else "has other columns now"
+            raise missed(sink, absence, f"cannot be told what has changed: the view {what}")
+        where = engine.path, sink.view, held.schema, absence.since, engine.epoch
+        change = StoredChange(*where, gone + engine.rows_of(sink.view))
+        return change.batch() if change.rows <= FEW or not shown_alike(held.schema) else change
 
     def _all(self, engine: Engine, view: str) -> Change:
         """All rows of a view, as the change that they are since the beginning."""
@@ -90,6 +126,7 @@ class Delivery:
 
     def again(self, engine: Engine) -> None:
         """Deliver the last epoch once more, unless the sinks are known to have it; new sinks may begin."""
+        self._absences.look(self._sinks, engine.epoch, delivered=self.last)
         if engine.epoch and self._sinks and self.last != engine.epoch:
             self.give(engine, engine.last_changes())
         self._begin(engine)
@@ -99,6 +136,7 @@ class Delivery:
 
         Afterwards its changes are gone. A view that the state does not have is none of that epoch.
         """
+        self._absences.look(self._sinks, stored.epoch, delivered=self.last)
         if not self._sinks or self.last == stored.epoch:
             return
         known = views(stored)

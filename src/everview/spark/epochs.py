@@ -23,6 +23,7 @@ from everview.runtimes.spark.epoch_notes import EpochNotes
 from everview.runtimes.spark.placement import Decision, Placement
 from everview.spark.arrivals import BAD, Arrival
 from everview.spark.batching import counted, is_too_large
+from everview.spark.bound import GIVEN
 from everview.spark.changes import normalized
 from everview.spark.checkpoint import require_planned
 from everview.spark.combined import arrived
@@ -82,7 +83,7 @@ class PipelineEpochs:
             self.recompute(engine, number)
             return
         require_planned(self._spark, checkpoint, number, streams)
-        if self._sources.follows_clock(engine.offsets):
+        if self._sources.follows_clock(self._offsets(engine)):
             self._tick(engine)
         arrival = Arrival.in_one(specs, arrived(frame))
         self._run(engine, self._in_time(engine, arrival), position.to_offsets(), number)
@@ -98,7 +99,7 @@ class PipelineEpochs:
         edits: Edits,
     ) -> None:
         """Run the epoch of files that a loop of our own has found; ``edits`` say in its commit which ones."""
-        if self._sources.follows_clock(engine.offsets):
+        if self._sources.follows_clock(self._offsets(engine)):
             self._tick(engine)
         arriving = [normalized(frame, spec) for frame, spec in zip(frames, specs, strict=True)]
         with engine.committing(edits):
@@ -136,6 +137,13 @@ class PipelineEpochs:
             return arrival
         return Arrival.of(*judged(engine, self._sources, arrival.specs, arrival.frames))
 
+    def _offsets(self, engine: Engine) -> Mapping[str, Any]:
+        """The offsets of the state, without what was told to a clock that has gone since."""
+        offsets = engine.offsets
+        if CLOCK not in self._sources.by_name or CLOCK not in offsets.get(GIVEN, ()) or engine.rows_of_table(CLOCK):
+            return offsets
+        return {**offsets, GIVEN: [name for name in offsets[GIVEN] if name != CLOCK]}
+
     def _tick(self, engine: Engine) -> None:
         """Run one epoch in which only time has passed."""
         clock = self._sources.by_name[CLOCK]
@@ -146,7 +154,7 @@ class PipelineEpochs:
 
         Returns how many more epochs feeds need for what is there now.
         """
-        frames, offsets, more = self._sources.due(engine.offsets, given, again=again)
+        frames, offsets, more = self._sources.due(self._offsets(engine), given, again=again)
         if again:
             self.traps.read_once(self._sources.by_name, engine.offsets, given)
         if frames:

@@ -21,7 +21,7 @@ from everview.runtimes.spark.engine import Engine
 from everview.scalars.kinds import MICROS
 from everview.spark.bound import BoundSource, BoundSources
 from everview.spark.changes import normalized
-from everview.spark.shaping import LATE, column_of
+from everview.spark.shaping import LATE, column_of, sortable
 from everview.spark.spec import SourceSpec
 from everview.types import DATE, TIMESTAMP, Schema
 
@@ -108,8 +108,8 @@ def judged(
             continue
         day = spec.schema[promise.column].type == DATE
         passed = _passed(engine, spec.name)
-        told[place] = _marked(frame, spec, promise.column, passed, day=day)
-        latest = _latest(told[place], promise.column, day=day)
+        told[place] = _marked(frame, spec, promise.column, passed)
+        latest = _latest(told[place], promise.column)
         reached = None if latest is None else latest - (promise.delay // MICROS["day"] if day else promise.delay)
         if reached is not None and (passed is None or reached > passed):
             own = sources.by_name[watermark_of(spec.name)].spec
@@ -128,14 +128,15 @@ def _passed(engine: Engine, name: str) -> int | None:
     return None
 
 
-def _word(column: str, *, day: bool) -> Any:
-    return F.unix_date(column_of(column)) if day else F.unix_micros(column_of(column))
+def _word(frame: DataFrame, column: str) -> Any:
+    """The word of a time, days or microseconds; of one without a zone as it is kept, whatever the session's zone."""
+    return sortable(column_of(column), frame.schema[column].dataType)
 
 
-def _marked(frame: DataFrame, spec: SourceSpec, column: str, passed: int | None, *, day: bool) -> DataFrame:
+def _marked(frame: DataFrame, spec: SourceSpec, column: str, passed: int | None) -> DataFrame:
     late = column_of(column).isNull()
     if passed is not None:
-        late = late | (_word(column, day=day) < F.lit(passed))
+        late = late | (_word(frame, column) < F.lit(passed))
     late = F.col("_reason").isNull() & late
     raw = F.to_json(F.struct(*(column_of(name) for name in spec.schema.names)))
     return frame.withColumns(
@@ -146,7 +147,7 @@ def _marked(frame: DataFrame, spec: SourceSpec, column: str, passed: int | None,
     )
 
 
-def _latest(frame: DataFrame, column: str, *, day: bool) -> int | None:
+def _latest(frame: DataFrame, column: str) -> int | None:
     """The latest time of the rows that are taken."""
-    (row,) = frame.filter(F.col("_reason").isNull()).agg(F.max(_word(column, day=day))).collect()
+    (row,) = frame.filter(F.col("_reason").isNull()).agg(F.max(_word(frame, column))).collect()
     return row[0]

@@ -6,7 +6,7 @@ Views written in SQL can be computed again by plain Spark SQL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from everview.circuit.circuit import Circuit
@@ -21,7 +21,7 @@ from everview.frontends.sql.spark import spark_query
 from everview.lowering.closing import on_close
 from everview.lowering.lower import Lowering
 from everview.optimize import optimize
-from everview.plan.catalog import NamedPlan, Tables
+from everview.plan.catalog import NamedPlan
 from everview.plan.node import Plan, walk
 from everview.plan.nodes import Scan
 from everview.plan.plain_groups import plain_groups
@@ -33,50 +33,13 @@ from everview.scalars.session_zone import UTC
 from everview.spark.dataframes import read_frame, substituted
 from everview.spark.our_own import expressions_of, is_ours
 from everview.spark.recomputing import RecomputedView
+from everview.spark.written import ReadTables, WrittenView
 from everview.types import Schema, unknown_name
 from everview.verify import Compared, verify_plans
 from everview.zset.batch import Batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenView:
-    """A view defined by a text or a DataFrame: its plans, how Spark computes it if it can, and the stream if kept."""
-
-    named: NamedPlan
-    text: str | None
-    stream: Stream | None
-    statement: CreateView | None = None  # as it was written, if that was SQL
-    frame: DataFrame | None = None  # of which it was read, if that was a DataFrame
-    source: tuple[str, str] | None = None  # text and dialect, if it was written in another language than SQL
-    arbitrary: bool = False  # whether Spark may answer with other rows that are as good
-    recomputed: RecomputedView | None = None  # how Spark computes it after every epoch, if it does
-
-    @property
-    def plan(self) -> Plan:
-        return self.named.plan
-
-    @property
-    def by_spark(self) -> bool:
-        """Whether Spark can be asked for its rows, and has one answer."""
-        return self.text is not None or (self.frame is not None and not self.arbitrary)
-
-
-class ReadTables(Tables):
-    """The relations of a pipeline, and which of them were asked for."""
-
-    read: tuple[str, ...] = ()
-    zone: str = UTC
-
-    @property
-    def timezone(self) -> str:
-        return self.zone
-
-    def relation(self, name: str) -> Schema | Plan:
-        self.read = (*self.read, name)
-        return super().relation(name)
 
 
 class Queries:
@@ -157,6 +120,8 @@ class Queries:
     def _said(self, name: str, view: WrittenView) -> tuple[str, str]:
         """The text of a view and its dialect; or no text and the reason."""
         statement = view.statement
+        if view.renamed:
+            return "", RENAMED
         if statement is not None and statement.parameters:
             return "", WITH_VALUES
         if statement is not None:
@@ -187,6 +152,7 @@ class Queries:
         tables, given = self.readable(), ParameterValues.by_names(written.given)
         (statement,) = bind(written.text, tables, written.dialect, given)
         assert isinstance(statement, CreateView), "the text of a view defines one"
+        statement = replace(statement, name=written.name)  # which may be another one since
         if not any(map(is_watermark, self._circuit.sources)) and not statement.on_close:
             return statement.named(dict.fromkeys(tables.read)), spark_query(statement)
         plain = replace(statement, plan=plain_groups(statement.plan))
@@ -240,7 +206,9 @@ class Queries:
         if view is not None:
             again = None if view.recomputed is None else replace(view.recomputed, name=new)
             named = replace(view.named, name=new)
-            self._views[new] = replace(view, named=named, statement=None, source=None, recomputed=again)
+            statement = None if view.statement is None else replace(view.statement, name=new)
+            said: dict[str, Any] = {"statement": statement, "source": None, "recomputed": again, "renamed": True}
+            self._views[new] = replace(view, named=named, **said)
             if view.stream is not None:
                 self._streams[new] = view.stream
 
@@ -257,15 +225,21 @@ class Queries:
         before = {name: self._views[name] for name in readers}
         same = old.plan.schema == view.schema and old.named.materialized and view.materialized
         stuck = [name for name, reader in before.items() if not same and reader.statement is None]
+        told = "have other columns"
+        if same and old.named.is_set and not view.is_set:
+            told = "have rows twice"
+            stuck = [name for name, reader in before.items() if reader.by_sets]
         if stuck:
             raise PipelineError(
-                f"view {view.name} cannot have other columns: {stuck[0]} reads it, and was not written in SQL",
+                f"view {view.name} cannot {told}: {stuck[0]} reads it, and was not written in SQL",
                 hint=f"drop {stuck[0]} first, and define it again afterwards",
             )
+        fluent = {name: self.fluent[name] for name in readers if name in self.fluent}
         self._forget([view.name, *readers])
         self.check([view])
         self._add(made)
         self.put_back(before.values())
+        self.fluent |= fluent
 
     def take_out(self, source: str) -> list[WrittenView]:
         """Let go of the views that read a source, and return them; all must have been written in SQL."""
@@ -276,13 +250,22 @@ class Queries:
         self._forget([*readers])
         return [*readers.values()]
 
+    def require_keyless(self, source: str) -> None:
+        """Refuse another key of a source if readers were planned by the one it has."""
+        for name in self.readers(source):
+            if self._views[name].by_keys:
+                raise PipelineError(
+                    f"source {source} cannot have another key: {name} reads it, and counts on the key",
+                    hint=f"drop {name} first, and define it again afterwards; or change both over a restart",
+                )
+
     def put_back(self, views: Iterable[WrittenView]) -> None:
         """Define views again after they were let go; views in SQL are bound anew."""
         for view in views:
             again = view
             if view.statement is not None:
                 named, query = self._bound(view.statement)
-                again = WrittenView(named, query, None, view.statement)
+                again = WrittenView(named, query, None, view.statement, renamed=view.renamed)
             self.check([again.named])
             self._add(again)
 

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, Literal
 
 from everview.errors import EverviewError, PipelineError
+from everview.runtimes.embedded.turning import RECOMPUTED
 from everview.spark.dataframes import standing_in, substituted
 from everview.spark.paths import relist
 from everview.spark.shaping import column_of
@@ -58,7 +59,7 @@ def recomputed_view(name: str, frame: DataFrame, error: EverviewError) -> Recomp
     if not standing.relations:
         raise PipelineError(f"view {name} reads no source and no view", hint="begin with p.frame(name)")
     schema = schema_of(frame)
-    source = f"recomputed({name}, {blake2b(str(schema).encode(), digest_size=2).hexdigest()})"  # by columns, too
+    source = f"{RECOMPUTED}{name}, {blake2b(str(schema).encode(), digest_size=2).hexdigest()})"  # by columns, too
     return RecomputedView(name, frame, schema, standing.relations, not standing.repeatable, error.message, source)
 
 

@@ -74,13 +74,15 @@ class PipelineDefinitions:
 
         Views that read it must then have been written in SQL, and are bound again.
         """
-        shop, before = self.workshop, self.workshop.sources[name]
-        had, back = shop.stream(before).schema, shop.mark()
+        shop, before, key = self.workshop, self.workshop.sources[name], self.sources.keys.get(name)
+        had, back, how = shop.stream(before).schema, shop.mark(), {**how, "replaced": True}
         del self.sources.by_name[name]
         if self.given:
             return self.sources.bind(name, frame, **how)
         shop.drop_source(name)
         if self.sources.bind(name, frame, **how).schema == had:
+            if self.sources.keys.get(name) != key:
+                self.queries.require_keyless(name)
             shop.back_to(back)
             return shop.stream(before)
         views = self.queries.take_out(name)

@@ -92,6 +92,13 @@ class SinkSpec:
         return f'{self.mode} of view "{self.view}" as {self.format} at {self.path}'
 
     @property
+    def target(self) -> str:
+        """The place that it writes to, as the notes of a state name it."""
+        if self.topic is not None:
+            return f"topic {self.topic}"
+        return f"table {self.table}" if self.table is not None else f"path {self.path}"
+
+    @property
     def local(self) -> Path | None:
         """The directory that this process writes without Spark; None for other sinks."""
         by_hand = self.format == "parquet" and set(self.options) <= {"compression"}

@@ -153,6 +153,7 @@ class PipelineState:
                 f"{self.path} has the checkpoint of a streaming query, and the state has none of its batches",
                 hint="restore the state directory, or start both anew in an empty one",
             )
+        self._delivery.opening()
         options, shards = self._options, self._shards()
         require_same_zone(options.zone, Engine.zone_of(str(self.path)))
         return Engine(

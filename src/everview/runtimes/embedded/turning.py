@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from everview.circuit.blame import views_behind
 from everview.circuit.fingerprints import fingerprints as fingerprints_of
@@ -20,6 +21,7 @@ from everview.circuit.program import Program
 from everview.errors import DefinitionError
 from everview.operators.linear import Project
 from everview.operators.operator import Layout
+from everview.plan.timed import tells_time
 from everview.runtimes.embedded.durable import contents, fingerprints
 from everview.runtimes.embedded.hydrate import HydrationPlan, hydration, new_nodes
 from everview.runtimes.embedded.reshape import Refusal, Reshape
@@ -27,6 +29,7 @@ from everview.runtimes.tables import TOMBSTONES, Table
 from everview.traces.store import Manifest
 from everview.types import Schema
 
+RECOMPUTED: Final = "recomputed("  # what the names of sources begin with that have the rows of recomputed views
 Said = Mapping[str, Mapping[str, str] | None]  # the views or tables of a state: the trace and the columns of each
 
 
@@ -189,6 +192,7 @@ class TurnPlan:
         """Why the program cannot go on from this state, as far as that is known without reading rows."""
         sources = self.program.circuit.sources
         known = {*self.fed, *(name for name in self.said("tables") if not name.endswith(TOMBSTONES))}
+        known = {name for name in known if not is_derived(name)}  # nothing was read of these: they come and go
         shards = self.manifest.meta.get("shards", self.program.shards)
         if shards != self.program.shards:
             yield f"the state has {shards} shards, not {self.program.shards}", "leave shards out to open it"
@@ -221,6 +225,11 @@ class TurnPlan:
                     f"make the source with keep=True from its beginning, in an empty directory; or leave {views} out",
                 )
         raise AssertionError("a source is read because a new trace needs it")
+
+
+def is_derived(source: str) -> bool:
+    """Whether no user has defined a source: it is the clock, a watermark, or has the rows of a recomputed view."""
+    return tells_time(source) or source.startswith(RECOMPUTED)
 
 
 def names_over(program: Program, texts: dict[int, str]) -> dict[str, str]:

@@ -111,6 +111,13 @@ def tables(state: State) -> dict[str, StoredRelation]:
     return _relations(state, "tables")
 
 
+def rows_in(state: State, trace: str) -> int:
+    """The most rows that a trace has on all shards, without reading them."""
+    return sum(
+        entry.ref.rows for (name, _), slices in state.manifest.slices.items() if name == trace for entry in slices
+    )
+
+
 def view(state: State, name: str, what: Relations = "views") -> StoredRelation:
     """A view by its name; or a source whose contents are kept, if it is to be one of the ``tables``."""
     known = _known(state, what)

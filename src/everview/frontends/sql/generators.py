@@ -76,11 +76,25 @@ def bound(node: exp.Expr, site: Site) -> Generator:
         return Generator(("pos", "key", "value"), entries, (), False, True, name.endswith("outer"))
     if name == "json_tuple":
         return _json_tuple(arguments, node, site.context)
+    if name == "explode" and isinstance(node, exp.Unnest) and len(arguments) > 1 and not node.args.get("offset"):
+        return _side_by_side(arguments, node, site.context)
     if len(arguments) != 1:
         hint = "explode one array after the other"
         raise site.context.unsupported(f"{name} of {len(arguments)} arguments", node, hint)
     made = _exploding(name.replace("unnest", "explode"), arguments[0], node, site.context)
     return _with_ordinality(made, node, site.context) if node.args.get("offset") else made
+
+
+def _side_by_side(arrays: Sequence[Expression], node: exp.Expr, context: QueryContext) -> Generator:
+    """``UNNEST(a, b)``: the elements of several arrays beside each other; shorter ones, and NULL, end in NULLs."""
+    for array in arrays:
+        if not isinstance(array.type, Array):
+            raise context.error(f"UNNEST of {array.type} beside others", node, "it takes arrays")
+    whole = [call("coalesce", array, Literal((), array.type)) for array in arrays]
+    made = _exploding("inline", call("arrays_zip", *whole), node, context)
+    return replace(
+        made, columns=tuple("unnest" if not place else f"unnest_{place + 1}" for place in range(len(arrays)))
+    )
 
 
 def _with_ordinality(made: Generator, node: exp.Expr, context: QueryContext) -> Generator:

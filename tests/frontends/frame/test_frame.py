@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import everview as ev
@@ -78,6 +79,16 @@ def test_a_mistake_is_named_where_it_is_made(db: ev.Database, mistake: Any, mess
         mistake(db.frame("t"), db.frame("u"))
     assert message in str(raised.value)
     assert hint in (raised.value.hint or "")
+
+
+def test_lists_and_numbers_may_be_of_other_kinds(db: ev.Database) -> None:
+    frame = db.frame("t").select("id", "k")
+    assert frame.orderBy("k", "id", ascending=[0, 1]).collect() == frame.orderBy(F.desc("k"), "id").collect()
+    assert frame.orderBy("id", ascending=0).limit(np.int64(1)).count() == 1
+    for names in (np.array(["k"]), ("k",), {"k"}):
+        assert frame.dropDuplicates(names).count() == frame.select("k").distinct().count()
+        assert frame.dropna(subset=names).count() == frame.filter("k IS NOT NULL").count()
+        assert frame.selectExpr(names).columns == ["k"]
 
 
 def test_columns_have_types_as_they_are_built(db: ev.Database) -> None:

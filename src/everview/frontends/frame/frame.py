@@ -172,7 +172,7 @@ class DataFrame(AsFrames):
             raise QueryError("select of nothing", hint='write select("*"), or name columns')
         return self.step("select", {"items": [column.item for column in columns]}, columns)
 
-    def selectExpr(self, *expr: str | list[str]) -> DataFrame:
+    def selectExpr(self, *expr: str | Iterable[str]) -> DataFrame:
         """Expressions of SQL: ``selectExpr("id", "a + 1 AS b")``."""
         texts = [text for one in expr for text in ([one] if isinstance(one, str) else one)]
         return self.step("select", {"items": texts})
@@ -235,9 +235,10 @@ class DataFrame(AsFrames):
         """Every row once."""
         return self.step("distinct", {})
 
-    def dropDuplicates(self, subset: Sequence[str] | str | None = None, *more: str) -> DataFrame:
+    def dropDuplicates(self, subset: Iterable[str] | str | None = None, *more: str) -> DataFrame:
         """One row for each value of some columns; of several it is the least, whichever came first."""
-        names = [*([subset] if isinstance(subset, str) else subset or ()), *more]
+        named = () if subset is None else [subset] if isinstance(subset, str) else subset
+        names = [*named, *more]
         return self.step("distinct", {"columns": names} if names else {})
 
     drop_duplicates = dropDuplicates
@@ -250,7 +251,7 @@ class DataFrame(AsFrames):
         """The rows after the first so many."""
         return self.step("limit", {"offset": _count("offset", num)})
 
-    def orderBy(self, *cols: Any, ascending: bool | Sequence[bool] = True) -> DataFrame:
+    def orderBy(self, *cols: Any, ascending: bool | int | Sequence[bool | int] = True) -> DataFrame:
         """The rows in an order: ``orderBy(F.desc("total"), "name")``."""
         listed = cols[0] if len(cols) == 1 and isinstance(cols[0], list | tuple) else cols
         columns = [self[abs(c) - 1] if type(c) is int else column_or_name(c) for c in listed]
@@ -271,8 +272,8 @@ class DataFrame(AsFrames):
 
     def unpivot(
         self,
-        ids: str | Sequence[str],
-        values: str | Sequence[str] | None,
+        ids: str | Iterable[str],
+        values: str | Iterable[str] | None,
         variableColumnName: str,
         valueColumnName: str,
     ) -> DataFrame:
@@ -289,16 +290,16 @@ class DataFrame(AsFrames):
     melt = unpivot
 
     def dropna(
-        self, how: str = "any", thresh: int | None = None, subset: str | Sequence[str] | None = None
+        self, how: str = "any", thresh: int | None = None, subset: str | Iterable[str] | None = None
     ) -> DataFrame:
         """See `MissingValues.drop`."""
         return self.na.drop(how, thresh, subset)
 
-    def fillna(self, value: Any, subset: str | Sequence[str] | None = None) -> DataFrame:
+    def fillna(self, value: Any, subset: str | Iterable[str] | None = None) -> DataFrame:
         """See `MissingValues.fill`."""
         return self.na.fill(value, subset)
 
-    def replace(self, to_replace: Any, value: Any = None, subset: str | Sequence[str] | None = None) -> DataFrame:
+    def replace(self, to_replace: Any, value: Any = None, subset: str | Iterable[str] | None = None) -> DataFrame:
         """See `MissingValues.replace`."""
         return self.na.replace(to_replace, value, subset)
 
@@ -461,7 +462,7 @@ def _no_column(name: str, known: Sequence[str]) -> NoColumn:
     return NoColumn(error.message, hint=(error.hint or "").partition(" available")[0])
 
 
-def _count(what: str, number: Any) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+def _count(what: str, number: int) -> int:
+    if number < 0:
         raise QueryError(f"{what} of {shown(number)}", hint="give a whole number, 0 or more")
-    return number
+    return int(number)

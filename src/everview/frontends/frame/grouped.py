@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,7 +64,7 @@ class GroupedData:
         """The greatest values of columns, or of all numbers."""
         return self._each("max", cols)
 
-    def pivot(self, pivot_col: str | FrameColumn, values: Sequence[Any] | None = None) -> GroupedData:
+    def pivot(self, pivot_col: str | FrameColumn, values: Iterable[Any] | None = None) -> GroupedData:
         """Groups with a column for each of some values of a column.
 
         Without ``values`` they are those that the column has now, as in Spark; a view that is kept goes on with these.

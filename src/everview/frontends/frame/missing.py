@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal as PythonDecimal
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ class MissingValues:
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
 
-    def drop(self, how: str = "any", thresh: int | None = None, subset: str | Sequence[str] | None = None) -> DataFrame:
+    def drop(self, how: str = "any", thresh: int | None = None, subset: str | Iterable[str] | None = None) -> DataFrame:
         """The rows without missing values: with ``how="all"`` those that have any value at all.
 
         With ``thresh`` it is the rows that have at least so many values, of some columns or of all.
@@ -43,7 +43,7 @@ class MissingValues:
             total = total + one
         return self._frame.filter(total >= least)
 
-    def fill(self, value: Any, subset: str | Sequence[str] | None = None) -> DataFrame:
+    def fill(self, value: Any, subset: str | Iterable[str] | None = None) -> DataFrame:
         """A value in place of missing ones, in the columns whose type is of its kind; or a dict of them by column."""
         if isinstance(value, Mapping):
             given: dict[str, Any] = {str(name): one for name, one in _items(value)}
@@ -57,7 +57,7 @@ class MissingValues:
             return self._frame
         return self._frame.withColumns({name: self._filled(name, one) for name, one in given.items()})
 
-    def replace(self, to_replace: Any, value: Any = None, subset: str | Sequence[str] | None = None) -> DataFrame:
+    def replace(self, to_replace: Any, value: Any = None, subset: str | Iterable[str] | None = None) -> DataFrame:
         """Other values in place of some: ``replace({1: 10, 2: 20})``, ``replace(["a", "b"], ["c", "d"])``."""
         pairs = _pairs(to_replace, value)
         kind = _kind(pairs[0][0])
@@ -78,7 +78,7 @@ class MissingValues:
     def _types(self) -> tuple[Type, ...]:
         return self._frame.schema.types
 
-    def _names(self, subset: str | Sequence[str] | None) -> list[str]:
+    def _names(self, subset: str | Iterable[str] | None) -> list[str]:
         if subset is None:
             return list(self._frame.columns)
         names = [subset] if isinstance(subset, str) else list(subset)

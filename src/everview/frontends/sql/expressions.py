@@ -26,6 +26,7 @@ from everview.scalars.expressions import (
     InQuery,
     Literal,
 )
+from everview.scalars.session_zone import UTC, session_zone
 from everview.types import (
     BOOLEAN,
     DATE,
@@ -172,6 +173,9 @@ def _operated(node: exp.Expr, a: Expression, b: Expression, site: Site) -> Expre
             a = coerced(a, DOUBLE)  # there every quotient is one
     if site.context.dialect in DAYS_BETWEEN and isinstance(node, (exp.Add, exp.Sub)):
         name = "datediff" if isinstance(node, exp.Sub) and a.type == b.type == DATE else name
+        if isinstance(node, exp.Sub) and a.type == b.type == TIMESTAMP:
+            with session_zone(UTC):  # what has elapsed, whatever clocks have shown
+                return call("subtract", a, b)
         a, b = _moved(a, b), _moved(b, a)
     try:
         value = call(name, a, b)

@@ -12,7 +12,7 @@ from everview.frontends.sql.expressions import Site, expression, handles
 from everview.frontends.sql.parameters import parameter_name
 from everview.frontends.sql.pipes import Place
 from everview.plan.typing import call, cast, literal
-from everview.scalars.expressions import FALSE, NULL, TRUE, Expression, Now
+from everview.scalars.expressions import FALSE, NULL, TRUE, Cast, Expression, Now
 from everview.scalars.session_zone import today
 from everview.types import TIME, TIMESTAMP, TIMESTAMP_NTZ
 
@@ -129,11 +129,14 @@ def _time_of_day(node: exp.Expr, site: Site) -> Expression:
 
 @handles(exp.AtTimeZone, args="this zone")
 def _in_zone(node: exp.AtTimeZone, site: Site) -> Expression:
-    """``AT TIME ZONE``: a TIMESTAMP becomes the local time of the zone, and a local time becomes a TIMESTAMP."""
+    """``AT TIME ZONE``: a TIMESTAMP becomes the local time of the zone, and a local time becomes a TIMESTAMP.
+
+    The casts are those of UTC: the zone of the session has no part in it.
+    """
     value, zone = expression(node.this, site), expression(node.args["zone"], site)
     if value.type == TIMESTAMP_NTZ:
-        return call("to_utc_timestamp", cast(value, TIMESTAMP), zone)
-    return cast(call("from_utc_timestamp", value, zone), TIMESTAMP_NTZ)
+        return call("to_utc_timestamp", Cast(value, TIMESTAMP), zone)
+    return Cast(call("from_utc_timestamp", value, zone), TIMESTAMP_NTZ)
 
 
 @handles(exp.Interval, args="this unit")

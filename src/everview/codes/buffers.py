@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.kernels import fixed as kernels
+from everview.kernels.xxh64 import hash_bytes
 from everview.types import Type
 from everview.types.words import Words
 
@@ -58,6 +59,11 @@ def offsets_of(array: Column) -> Words:
         return np.zeros(1, np.int64)
     offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
     return offsets.astype(np.int64)
+
+
+def hashes_of(column: Bytes, seed: np.uint64) -> Words:
+    """The XXH64 hash of each byte string, under a seed."""
+    return hash_bytes(column.offsets, column.data, seed)
 
 
 def bytes_of(array: Column) -> Bytes:

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.codes.buffers import LARGEST, NO_OCTETS, Bytes, bytes_array, bytes_of
-from everview.kernels.xxh64 import hash_bytes
+from everview.codes.buffers import LARGEST, NO_OCTETS, Bytes, bytes_array, bytes_of, hashes_of
 from everview.scalars.functions.kernel import (
     Checked,
     Kernel,
@@ -219,17 +218,17 @@ def _hash(out: Kind, column: Value) -> Any:
         lists = Lists.of(column, len(column))
         data = numbers(lists.elements).astype(np.int64)
         offsets, absent = 8 * np.append(lists.begins, len(data)), absent | (lists.sizes == 0)
-        return from_numbers(hash_bytes(offsets, data.view(np.uint8), SEED), out, absent)
+        return from_numbers(hashes_of(Bytes(offsets, data.view(np.uint8)), SEED), out, absent)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        offsets, octets = bytes_of(column)
-        return from_numbers(hash_bytes(offsets, octets, SEED), out, absent | (np.diff(offsets) == 0))
+        octets = bytes_of(column)
+        return from_numbers(hashes_of(octets, SEED), out, absent | (np.diff(octets.offsets) == 0))
     values = numbers(column)
     if pa.types.is_floating(kind):
         values = np.where(np.isnan(values), np.nan, values.astype(np.float64)) + 0.0
     else:
         values = values.astype(np.int64)
     data = np.ascontiguousarray(values).view(np.uint8)
-    return from_numbers(hash_bytes(8 * np.arange(len(column) + 1), data, SEED), out, absent)
+    return from_numbers(hashes_of(Bytes(8 * np.arange(len(column) + 1), data), SEED), out, absent)
 
 
 def rounded(estimates: Any) -> Any:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.plan.typing import call, cast, literal
@@ -114,17 +114,13 @@ def _compared(condition: Expression) -> Comparison | None:
         return None
     if condition.function == "not":
         inner = _compared(condition.arguments[0])
-        return None if inner is None or inner.how not in NEGATED else _like(inner, NEGATED[inner.how], inner.other)
+        return None if inner is None or inner.how not in NEGATED else replace(inner, how=NEGATED[inner.how])
     if condition.function not in TURNED:
         return None
     a, b = condition.arguments
     if reads_now(a) == reads_now(b):
         return None
     return Comparison(a, condition.function, b) if reads_now(a) else Comparison(b, TURNED[condition.function], a)
-
-
-def _like(compared: Comparison, how: str, other: Expression) -> Comparison:
-    return Comparison(compared.timed, how, other)
 
 
 def _solved(compared: Comparison | None) -> Span | None:

@@ -57,7 +57,7 @@ class Missing:
         return Missing(plan, wanted, self.loops, self.within)
 
 
-class Absences:
+class AbsenceFinder:
     """Reasons for the absence of rows; ``rows`` bounds the nearest rows that are shown."""
 
     def __init__(self, finder: Finder, rows: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from everview.codes import decode_rows, encode_rows
 from everview.errors import NoSuchRow, QueryError, WrongArity, shown
 from everview.types import Schema
-from everview.why.absences import Absences
+from everview.why.absences import AbsenceFinder
 from everview.why.bounds import Budget
 from everview.why.find import NO_LOOPS, Finder
 from everview.why.held import HeldByRun, inside_rows
@@ -49,7 +49,7 @@ class WhyAsked:
             finder, wanted = Finder(self._held, Budget(self._seconds)), self._row(row)
             if self._is_there(finder, wanted) == absent:
                 raise self._mistaken(wanted, absent=absent)
-            return (Absences if absent else Reasons)(finder, self._rows).of_view(self._view, wanted)
+            return (AbsenceFinder if absent else Reasons)(finder, self._rows).of_view(self._view, wanted)
         finally:
             dictionary.rollback(mark)
 

@@ -331,8 +331,7 @@ def tag_of(bound: Statement, count: int) -> str:
         case CreateTable():
             return "CREATE TABLE"
         case Drop(_, kind):
-            kept = "MATERIALIZED " if re.match(r"\s*DROP\s+MATERIALIZED", bound.text, re.IGNORECASE) else ""
-            return f"DROP {kept}{kind.upper()}"
+            return " ".join(["DROP", *re.findall(r"(?i)^\s*DROP\s+(MATERIALIZED)", bound.text), kind]).upper()
         case _:
             words = [word for word in re.findall(r"[A-Za-z]+", bound.text.upper()) if word not in ("OR", "REPLACE")]
             return " ".join(words[:2]) if len(words) > 1 and words[1] in _KINDS else words[0]

@@ -46,8 +46,9 @@ def test_views_are_in_the_zone_of_the_session(spark: SparkSession, frame: DataFr
         days = sorted((str(row.day), row.h, row.n, row.shown) for row in p.view("v").collect())
         assert days == [("2024-03-31", 3, 3, "2024-03-31 03:30"), ("2024-10-27", 2, 1, "2024-10-27 02:30")]
         spark.conf.set(SETTING, "Asia/Tokyo")
-        with pytest.raises(PipelineError, match="is Asia/Tokyo by now"):
-            p.verify()
+        for act in (p.verify, p.refresh, p.start):
+            with pytest.raises(PipelineError, match="is Asia/Tokyo by now"):
+                act()
     q = Pipeline(spark, tmp_path, place="driver")
     q.source("t", frame, key="id", changes="upsert")
     q.sql(VIEW)

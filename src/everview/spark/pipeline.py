@@ -22,6 +22,7 @@ from everview.spark.epochs import TOKEN
 from everview.spark.failures import in_our_words
 from everview.spark.progress import Progress
 from everview.spark.reading import PipelineReading
+from everview.spark.zones import require_zone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,6 +53,7 @@ class Pipeline(PipelineDefining, PipelineReading):
         With ``positions="state"`` no query of Spark's is started; the handle has its methods to wait and to stop.
         """
         with self._lock:
+            require_zone(self.spark, self._zone)
             return self._streaming.start(trigger, name, self._require_sinks)
 
     @in_our_words()
@@ -63,6 +65,7 @@ class Pipeline(PipelineDefining, PipelineReading):
         frames are not read again.
         """
         with self._lock:
+            require_zone(self.spark, self._zone)  # by which text in files becomes times
             engine = self._state.engine()
             self._streaming.require(engine)
             self._require_sinks(engine)

@@ -348,7 +348,7 @@ def serve(
         str, typer.Option(help="The form of the log: text or json, which has a line for each tick.")
     ] = "text",
     memory: Annotated[
-        float | None, typer.Option(min=0.5, help="Gibibytes that it may take; three quarters of the machine's.")
+        float | None, typer.Option(min=0.5, help="Gibibytes that it may take; three quarters of what is free.")
     ] = None,
 ) -> None:
     """Serve a database by HTTP and to PostgreSQL's clients, on loopback unless told otherwise, until it is stopped.

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import everview as ev
 from everview.cli import app
+from everview.serve.memory import memory_to_take
 from serving import Client, Events, server_process
 
 # A client that sends rows, each with a key, and again until the server says that it has them.
@@ -178,6 +179,31 @@ def test_tokens_by_the_command(tmp_path):
     assert json.loads(run(app, ["token", "ls", str(tmp_path), "--json"]).output) == [{"name": "ada", "role": "write"}]
     assert run(app, ["token", "rm", str(tmp_path), "ada"]).exit_code == 0
     assert run(app, ["token", "ls", str(tmp_path)]).output.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("files", "taken"),
+    [
+        ({"proc/meminfo": "MemTotal: 16 kB\nMemAvailable:        8 kB\n"}, 6 << 10),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": "4096\n"}, 3 << 10),
+        (
+            {
+                "proc/self/cgroup": "0::/a\n",
+                "sys/fs/cgroup/memory.max": "4096\n",
+                "sys/fs/cgroup/a/memory.max": "max\n",
+            },
+            3072,
+        ),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "9999999\n"}, 6 << 10),
+        ({"proc/self/cgroup": "5:cpu,memory:/a\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4096"}, 3 << 10),
+        ({"proc/self/cgroup": "5:cpu:/a\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "4096"}, 6 << 10),
+    ],
+)
+def test_memory_is_that_of_the_machine_or_the_container(tmp_path, files, taken):
+    for name, text in {"proc/meminfo": "MemAvailable: 8 kB\n", **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert memory_to_take(tmp_path) == taken
 
 
 def test_a_statement_that_needs_too_much_memory_is_refused(tmp_path):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from dataclasses import dataclass, field, fields
 
 from everview.errors import EverviewError
-
-
-def _most_of_memory() -> int:
-    """Three quarters of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
+from everview.serve.memory import memory_to_take
 
 
 def keep_within(memory_bytes: int) -> None:
@@ -37,7 +32,7 @@ class ServeLimits:
     kept_changes: int = 10_000  # of a view, for subscribers that come back
     kept_rows: int = 1_000_000  # in those
     keys: int = 100_000  # idempotency keys that are remembered
-    memory_bytes: int = field(default_factory=_most_of_memory)  # of the server's process; see `keep_within`
+    memory_bytes: int = field(default_factory=memory_to_take)  # of the server's process; see `keep_within`
 
     def __post_init__(self) -> None:
         for limit in fields(self):

@@ -324,3 +324,34 @@ def test_a_temporary_view_is_a_name_until_the_database_is_closed(tmp_path: Path)
     db.close()
     with connect(tmp_path / "state") as again:
         assert again.views() == ["stays"]
+
+
+def test_who_reads_a_replaced_view_reads_the_new_one_however_it_was_made(tmp_path: Path) -> None:
+    """With the same columns as before: the plans of the readers say the same, of another relation."""
+    pairs = "[:find ?x ?y :in $ $r :where [$r ?x ?y]]"
+    makes: list[Callable[[Database, str], Any]] = [
+        lambda db, of: db.edn(pairs, name="v", args=[of], replace=True),
+        lambda db, of: db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT DISTINCT x, y FROM {of}"),
+        lambda db, of: db.define("v", db.frame(of).select("x", "y"), replace=True),
+        lambda db, of: db.create_view("v", lambda read: read[of].select("x", "y"), replace=True),
+    ]
+    for place, make in enumerate(makes):
+        db = connect(tmp_path / str(place))
+        db.sql("CREATE TABLE a (x BIGINT NOT NULL, y BIGINT); INSERT INTO a VALUES (1, 2)")
+        db.sql("CREATE TABLE b (x BIGINT NOT NULL, y BIGINT); INSERT INTO b VALUES (3, 4), (5, 6)")
+        make(db, "a")
+        db.edn(pairs, name="read", args=["v"])
+        db.sql("CREATE MATERIALIZED VIEW sums AS SELECT sum(x) AS n FROM v")
+        db.sql("CREATE MATERIALIZED VIEW again AS SELECT n FROM sums")
+        db.datalog("rule(x) :- v(x, _).")
+        db.query("v").select("x").materialize("built")
+        for of, rows in (("b", [3, 5]), ("a", [1])):
+            make(db, of)
+            for _ in range(2):
+                assert db.view("again").rows() == [(sum(rows),)], place
+                assert sorted(db.view("rule").rows()) == sorted(db.view("built").rows()) == [(x,) for x in rows], place
+                assert sorted(db.view("read").rows()) == sorted(db.view("v").rows()), place
+                if place < 3:  # a directory does not keep functions
+                    db.close()
+                    db = connect(tmp_path / str(place))
+        db.close()

@@ -166,3 +166,16 @@ def test_places_and_names_together() -> None:
     ]:
         with pytest.raises(ev.EverviewError, match=told):
             db.sql(text, params)
+
+
+def test_in_a_list_that_is_a_value() -> None:
+    db = ev.connect()
+    db.sql("CREATE TABLE t (id BIGINT, xs ARRAY<BIGINT>)")
+    db.sql("INSERT INTO t VALUES (1, array(1, 2)), (2, array(NULL, 3)), (4, array())")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, id IN xs AS own, id NOT IN :xs AS other FROM t", {"xs": [1, 9]})
+    assert sorted(db.view("v").rows()) == [(1, True, False), (2, None, True), (4, False, True)]
+    assert db.sql("SELECT id FROM t WHERE id IN ?", [[]]).rows() == []
+    assert db.sql("SELECT 2 IN ?, 2 IN ?", [[2, None], [1, None]]).rows() == [(True, None)]
+    with pytest.raises(SqlError, match="IN of a INTEGER, which is no list"):
+        db.sql("SELECT id FROM t WHERE id IN ?", [3])
+    assert db.verify("v")

@@ -63,14 +63,18 @@ class Access:
 
     def ready_to_write(self) -> None:
         """Do as `ready`, and wait for room in every queue that blocks writers; a thread that is writing may go on."""
-        if self.read_only:
-            raise StoreError("the database is open to read only", hint="connect without read_only to change it")
+        self.require_writer()
         under_way = self.open is not None or self.tentative is not None or self._run.ending is not None
         if not under_way and not self.turns.gates and self._made == FORKS[0]:
             return  # as is nearly always so
         self.ready()
         while self.open is None and self.turns.waited():
             self.ready()
+
+    def require_writer(self) -> None:
+        """Refuse what changes a database that is open to read only."""
+        if self.read_only:
+            raise StoreError("the database is open to read only", hint="connect without read_only to change it")
 
     def settle(self) -> None:
         """Finish what an exception has cut short, even while a transaction is open."""

@@ -277,12 +277,14 @@ def fact_table(name: str, type_: Type | None, *, many: bool) -> TableDefinition:
 def with_read_anew(catalog: Catalog, changed: set[str]) -> tuple[Catalog, list[str]]:
     """The catalog after binding the readers of changed relations again, with the names of all changed views.
 
-    All EDN queries are bound again: one may range over all attributes, or name one whose type was not known.
+    All EDN queries are bound again: one may range over all attributes, or name one whose type was not known. Who reads
+    a changed view is changed, too, even if its plan says the same as before: that is of another relation now.
     """
     for view in catalog.ordered():
-        if view.name not in changed and (view.dialect == EDN or changed.intersection(view.reads)):
+        reads = not changed.isdisjoint(view.reads)
+        if view.name not in changed and (view.dialect == EDN or reads):
             other = catalog.anew(view)
-            if (other.plan, other.schema) != (view.plan, view.schema) or view.plan is None:
+            if reads or (other.plan, other.schema) != (view.plan, view.schema):
                 catalog = catalog.with_other(other)
                 changed = {*changed, view.name}
     return catalog, [name for name in changed if name in catalog.views]

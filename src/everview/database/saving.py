@@ -35,6 +35,7 @@ class Saving:
         with self._access.turns:
             self._access.ready()
             self._access.require_open()
+            self._access.require_writer()
             if self._access.open is not None:
                 raise TransactionError("a transaction is open", hint="vacuum when it has ended")
             self._run.vacuum(keep_epochs)

@@ -13,6 +13,7 @@ from everview.frontends.sql.subqueries import quantified, within
 from everview.plan.typing import call, literal
 from everview.scalars.expressions import Expression, Literal
 from everview.scalars.kinds import INTERVALS
+from everview.types import Array
 
 COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "equal",
@@ -165,7 +166,7 @@ def _reaches(s: Expression, t: Expression, u: Expression, v: Expression) -> Expr
     return call("and", compared("greater", s, u), call("not", beyond))
 
 
-@handles(exp.In, args="this expressions query unnest")
+@handles(exp.In, args="this expressions query unnest field")
 def _in(node: exp.In, site: Site) -> Expression:
     left = bare(node.this)
     values = left.expressions if isinstance(left, exp.Tuple) else [left]
@@ -186,10 +187,19 @@ def _in(node: exp.In, site: Site) -> Expression:
         rows = [_tuple(option, site) for option in options]
         return all_of("or", [_tuples("equal", node, left, row, site, as_structs=listed) for row in rows])
     value = expression(left, site)
+    if node.args.get("field") is not None:  # ``x IN ?`` and ``x IN xs``, of a list that is a value
+        return _in_list(node, value, expression(node.args["field"], site), site)
     values = [as_moment(expression(option, site), value.type) for option in options]
     if not values:
         raise site.context.error("IN of an empty list", node, "list at least one value")
     return call("in", value, *dict.fromkeys(values))
+
+
+def _in_list(node: exp.In, value: Expression, listed: Expression, site: Site) -> Expression:
+    """Whether a list has a value; as in IN, NULL if it may be the one that is NULL."""
+    if not isinstance(listed.type, Array):
+        raise site.context.error(f"IN of a {listed.type}, which is no list", node, "write = for one value")
+    return call("array_contains", listed, value)
 
 
 def _one_value(row: exp.Expr, site: Site) -> exp.Expr:

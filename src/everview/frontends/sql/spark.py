@@ -39,20 +39,20 @@ def spark_query(view: CreateView) -> str | None:
     return created.expression.sql("spark")
 
 
-_CLAUSES = (exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.SimilarTo, exp.Slice, exp.Comprehension)
+_CLAUSES = (exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.SimilarTo, exp.Slice, exp.Comprehension, exp.In)
 
 
 def _beyond_spark(view: CreateView) -> bool:
     """Whether a view has clauses or calls that Spark does not have: UNION BY NAME, WITH TIES, GROUPS, EXCLUDE, TUMBLE,
-    HOP, SESSION, distinct values over a window, sketches, whose format is our own, and functions to which another
-    dialect gives a meaning of its own.
+    HOP, SESSION, IN of a list that is a value, distinct values over a window, sketches, whose format is our own, and
+    functions to which another dialect gives a meaning of its own.
     """
     (parsed,), _ = parse(view.text, view.dialect)
     if any(window.this.find(exp.Distinct) is not None for window in parsed.tree.find_all(exp.Window)):
         return True
     for node in parsed.tree.find_all(*_CLAUSES, exp.Func):
         groups = str(node.args.get("kind") or "").upper() == "GROUPS"
-        if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude")):
+        if groups or any(node.args.get(clause) for clause in ("by_name", "with_ties", "exclude", "field")):
             return True
         if isinstance(node, exp.Anonymous) and (node.name in WINDOWING or node.name.lower() in OF_SKETCHES):
             return True

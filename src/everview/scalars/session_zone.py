@@ -27,6 +27,7 @@ from everview.scalars.expressions import TRY, Call, Cast, Expression, Literal, N
 from everview.scalars.kinds import DAY, DAY_TIME, MICROS
 from everview.types import (
     BIGINT,
+    BOOLEAN,
     DATE,
     STRING,
     TIME,
@@ -137,6 +138,23 @@ def _there_and_back(call: Call) -> Expression:
     return _instant(_shown(call)) if call.type == TIMESTAMP else call
 
 
+def _truncated(call: Call) -> Expression:
+    """The beginning of a unit: hours and less, which may come twice, begin by the offset that the moment is in."""
+    unit, moment = call.arguments
+    whole = _there_and_back(call)
+    if call.type != TIMESTAMP or not isinstance(unit, Literal) or str(unit.value).lower() not in _BELOW_DAYS:
+        return whole
+    clock = _clock(moment)
+    shown = replace(call, arguments=(unit, clock))
+    since = Call("subtract_timestamps", (clock, shown), DAY_TIME, call.nullable)
+    begun = Call("subtract_time_to", (moment, since), TIMESTAMP, call.nullable)
+    alike = Call("equal", (_clock(begun), shown), BOOLEAN, call.nullable)  # unless the offset has changed since
+    return Call("if", (alike, begun, whole), TIMESTAMP, call.nullable)
+
+
+_BELOW_DAYS: Final = frozenset({"hour", "minute", "second", "millisecond", "microsecond"})
+
+
 def _made(call: Call) -> Expression:
     return _instant(call) if call.type == TIMESTAMP else call
 
@@ -193,7 +211,8 @@ _MOVED: Final[dict[str, Callable[[Call], Expression]]] = {
     **dict.fromkeys(("hour", "minute", "second", "second_fraction", "months_between"), _shown),
     "subtract_timestamps": _shown,
     "date_format": _formatted,
-    **dict.fromkeys(("date_trunc", "add_months_to", "subtract_months_to", "time_bucket"), _there_and_back),
+    "date_trunc": _truncated,
+    **dict.fromkeys(("add_months_to", "subtract_months_to", "time_bucket"), _there_and_back),
     **dict.fromkeys(("add_time_to", "subtract_time_to"), _moved_by_time),
     "make_timestamp": _made,
     "to_timestamp": _read,

@@ -263,7 +263,21 @@ def test_duckdb_and_casts_of_spark_know_no_length() -> None:
         assert [*db.sql("SELECT CAST(a AS VARCHAR(2)) FROM t").rows()] == [("abc",)]
 
 
-@pytest.mark.parametrize("call", ["x::VARCHAR", "s[2:3]", "upper(s)", "ln(x)", "[e FOR e IN l]", "'1 day'::INTERVAL"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x::VARCHAR",
+        "s[2:3]",
+        "upper(s)",
+        "ln(x)",
+        "[e FOR e IN l]",
+        "'1 day'::INTERVAL",
+        "(x, s) < (1, 'a')",
+        "(x, s) IN ((1, 'a'))",
+        "x > ALL(l)",
+        "concat(x, s)",
+    ],
+)
 def test_spark_is_not_asked_what_it_means_otherwise(call: str) -> None:
     created = f"CREATE VIEW v AS SELECT {call} AS c FROM t"
     schema = Schema.parse("x DOUBLE, s STRING, l ARRAY<INT>")

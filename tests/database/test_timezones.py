@@ -406,3 +406,39 @@ def test_moments_in_variants_json_and_csv(expression: str) -> None:
     db.sql("INSERT INTO t VALUES (1)")
     assert db.view("v").rows() == [(IN_VARIANTS[expression],)]
     db.verify()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe"])
+def test_hours_that_come_twice_begin_by_the_offset_that_they_are_in(zone: str) -> None:
+    """As in Spark: an hour begins by the offset of its moment, or where a skipped hour ends."""
+    starts = [dt.datetime(2024, *day) for day in ((3, 30, 23), (4, 6, 13), (10, 5, 14), (10, 26, 23))]
+    moments = [start + dt.timedelta(minutes=11 * step, seconds=5) for start in starts for step in range(16)]
+
+    def begun(at: dt.datetime, **below: int) -> dt.datetime:
+        local = at.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone))
+        shown = local.replace(tzinfo=None, fold=0).replace(**below, second=0)
+        instant = shown - (local.utcoffset() or dt.timedelta())
+        again = instant.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
+        return (
+            instant if again == shown else shown.replace(tzinfo=ZoneInfo(zone)).astimezone(dt.UTC).replace(tzinfo=None)
+        )
+
+    with ev.connect(timezone=zone) as db:
+        db.sql("CREATE TABLE t (at TIMESTAMP)")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT at, date_trunc('HOUR', at), date_trunc('minute', at) FROM t")
+        db.apply({"t": [((at,), 1) for at in moments]})
+        assert sorted(db.view("v").rows()) == sorted((at, begun(at, minute=0), begun(at)) for at in moments)
+        db.verify()
+
+
+def test_at_time_zone_and_differences_of_postgresql_do_not_depend_on_the_session() -> None:
+    query = """
+        SELECT z AT TIME ZONE 'America/New_York', (z AT TIME ZONE 'UTC') AT TIME ZONE 'Asia/Tokyo',
+            extract(epoch FROM z - '2024-03-30 12:00:00Z'::timestamptz) FROM t
+    """
+    for zone in ("UTC", "Europe/Berlin"):
+        with ev.connect(timezone=zone) as db:
+            db.sql("CREATE TABLE t (z TIMESTAMPTZ)", dialect="postgres")
+            db.apply({"t": [((dt.datetime(2024, 3, 31, 1),), 1)]})
+            found = [dt.datetime(2024, 3, 30, 21), dt.datetime(2024, 3, 30, 16), 46800]
+            assert list(db.sql(query, dialect="postgres")[0]) == found

@@ -265,7 +265,20 @@ def test_duckdb_and_casts_of_spark_know_no_length() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["x::VARCHAR", "s[2:3]", "upper(s)", "ln(x)", "[e FOR e IN l]", "1 IN l", "'1 day'::INTERVAL"]
+    "call",
+    [
+        "x::VARCHAR",
+        "s[2:3]",
+        "upper(s)",
+        "ln(x)",
+        "[e FOR e IN l]",
+        "1 IN l",
+        "'1 day'::INTERVAL",
+        "(x, s) < (1, 'a')",
+        "(x, s) IN ((1, 'a'))",
+        "x > ALL(l)",
+        "concat(x, s)",
+    ],
 )
 def test_spark_is_not_asked_what_it_means_otherwise(call: str) -> None:
     created = f"CREATE VIEW v AS SELECT {call} AS c FROM t"

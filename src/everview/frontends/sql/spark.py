@@ -7,6 +7,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from everview.errors import SqlError
+from everview.frontends.sql.comparisons import COMPARISONS
 from everview.frontends.sql.dialect import Plain
 from everview.frontends.sql.foreign_functions import is_foreign
 from everview.frontends.sql.parameters import MARK
@@ -44,10 +45,12 @@ _CLAUSES = (exp.SetOperation, exp.LimitOptions, exp.WindowSpec, exp.SimilarTo, e
 
 def _beyond_spark(view: CreateView) -> bool:
     """Whether a view has clauses or calls that Spark does not have: UNION BY NAME, WITH TIES, GROUPS, EXCLUDE, TUMBLE,
-    HOP, SESSION, IN of a list that is a value, distinct values over a window, sketches, whose format is our own, and
-    functions to which another dialect gives a meaning of its own.
+    HOP, SESSION, OVERLAPS, ANY and ALL, IN of a list that is a value, distinct values over a window, sketches, whose
+    format is our own, and functions and tuples to which another dialect gives a meaning of its own.
     """
     (parsed,), _ = parse(view.text, view.dialect)
+    if any(_is_no_comparison_of_spark(node, view.dialect) for node in parsed.tree.find_all(*_COMPARED)):
+        return True
     if any(window.this.find(exp.Distinct) is not None for window in parsed.tree.find_all(exp.Window)):
         return True
     for node in parsed.tree.find_all(*_CLAUSES, exp.Func):
@@ -59,6 +62,23 @@ def _beyond_spark(view: CreateView) -> bool:
         if is_foreign(node, view.dialect):
             return True
     return False
+
+
+_COMPARED = (exp.Overlaps, exp.Any, exp.All, exp.Tuple, exp.Anonymous)
+
+
+def _is_no_comparison_of_spark(node: exp.Expr, dialect: str) -> bool:
+    """Whether Spark cannot read a comparison, with ANY or ALL, or means another one, of tuples."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper() == "ALL"
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if isinstance(node, (exp.Any, exp.All)):
+        return isinstance(around, tuple(COMPARISONS))
+    if isinstance(node, exp.Tuple):
+        return dialect != "spark" and isinstance(around, (*COMPARISONS, exp.In, exp.Between))
+    return True
 
 
 def _with_values(view: CreateView) -> str:

@@ -29,9 +29,8 @@ from everview.operators.operator import Context, Moment
 from everview.operators.word_program import WordProgram
 from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.runtimes.compiled_scope import CompiledScope, Ledgers, new_registers
-from everview.runtimes.owing import Owing
 from everview.traces import pages
-from everview.traces.trace import Trace
+from everview.traces.trace import Owing, Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words

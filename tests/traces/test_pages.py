@@ -7,10 +7,13 @@ import mmap
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import everview as ev
+from everview.runtimes.compiled import FOR_TICKS
 from everview.traces import pages
-from everview.traces.spine import LARGE, Spine
+from everview.traces.spine import Spine
 from traces.matrices import weights_of
 
 ROWS, COLUMNS = 1 << 16, 4
@@ -52,10 +55,9 @@ def test_few_bytes_and_very_many_do_not_wait() -> None:
 
 
 def test_what_waits_is_bounded() -> None:
-    held = [pages.untouched(pages.SMALL // 16, 1) for _ in range(9)]
-    held += [pages.untouched(pages.LARGE // 16, 1) for _ in range(9)]
+    held = [pages.untouched(size // 8 // part, 1) for size in pages.COUNTS for part in (1, 2) for _ in range(20)]
     held.clear()
-    assert 0 < pages.waiting() <= 3 * pages.SMALL + 2 * pages.LARGE
+    assert 0 < pages.waiting() <= 1.2 * sum(size * count for size, count in pages.COUNTS.items())
     pages.lend_to_system()
     pages.let_go()
     assert not pages.waiting()
@@ -118,7 +120,7 @@ def test_views_keep_what_they_show_while_large_appends_use_memory_again() -> Non
     """Every batch stays what it was for whoever has taken a view, however often regions are used again."""
     random, spine, sums, seen = np.random.default_rng(3), Spine(3), [], []
     for number in range(12):
-        rows = np.unique(random.integers(0, 1 << 40, (LARGE + 5_000, 2)), axis=0)
+        rows = np.unique(random.integers(0, 1 << 40, (pages.MUCH + 5_000, 2)), axis=0)
         batch = np.column_stack([rows, np.ones(len(rows), np.int64)])
         taken_back = sums[-1][::2] * [1, 1, -1] if number % 3 == 2 else batch[:0]
         for each in (batch, taken_back):
@@ -137,3 +139,18 @@ def test_a_small_append_lets_go() -> None:
     spine = Spine(2)
     spine.append(np.column_stack([np.arange(600), np.ones(600, np.int64)]))
     assert not pages.waiting()
+
+
+@pytest.mark.parametrize(("rows", "waits"), [(3_000, False), (pages.MUCH, True)])
+def test_a_tick_lets_go_if_all_that_it_appends_is_little(
+    rows: int, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not if only one of its traces gets little."""
+    monkeypatch.setattr(FOR_TICKS, "over", True)  # whatever is compiled already
+    db = ev.connect()
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT NOT NULL)")
+    db.sql("CREATE MATERIALIZED VIEW few AS SELECT k, v FROM t WHERE k % 7 = 0")
+    pages.untouched(ROWS, COLUMNS)
+    keys = np.arange(rows)
+    db.apply({"t": pa.table({"k": keys, "v": keys})})
+    assert bool(pages.waiting()) == waits

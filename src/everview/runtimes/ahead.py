@@ -83,10 +83,10 @@ class Ahead:
         status[machine.SUSPECT] |= int(statuses[:, machine.SUSPECT].any())
         return rest if len(rest.tasks) + len(done) == len(code.tasks) else code_without(code, {*done})
 
-    def tend(self, full: Sequence[Trace], *, beside: bool) -> None:
-        """Let traces whose levels are full make them batches, ``beside`` one another if rows are many."""
-        rows = sum(trace.past.ledger.item(levels.ROWS) for trace in full)
-        if beside and len(full) > 1 and is_large(rows):
+    def tend(self, full: Sequence[Trace]) -> int:
+        """Let traces whose levels are full make them batches; how many rows that is whose merging is not spread."""
+        rows = sum(trace.past.ledger.item(levels.ROWS) for trace in full if not trace.past.spreads)
+        if len(full) > 1 and is_large(rows):  # without merging, threads would take longer to begin than to do it
 
             def work(thread: int, number: int) -> bool:
                 full[number].past.tend()
@@ -96,6 +96,7 @@ class Ahead:
             self.beside.run(allowed(), work)
         for trace in full:
             trace.past.tend()
+        return rows
 
     def settle(self) -> None:
         """Wait for what an exception may have left at work, before anything else touches registers or traces."""

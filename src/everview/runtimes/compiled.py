@@ -29,8 +29,8 @@ from everview.operators.operator import Context, Moment
 from everview.operators.word_program import WordProgram
 from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.runtimes.compiled_scope import CompiledScope, Ledgers, new_registers
-from everview.runtimes.owing import Owing
-from everview.traces.trace import Trace
+from everview.traces import pages
+from everview.traces.trace import Owing, Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
 from everview.types.words import Matrix, Words
@@ -438,11 +438,9 @@ class Compiled:
         """Make full levels batches. Until that is done nothing is appended: it would be lost with the levels."""
         self._tending = True
         everywhere = (self._ledgers, *(scope.ledgers for scope in self._scopes.values()))
-        for ledgers in everywhere:
-            full = [trace for trace in ledgers.traces if trace.past.is_full]
-            # Without merging, threads would take longer to begin than to do it.
-            self._ahead.tend(full, beside=any(not trace.past.spreads for trace in full))
-        self._owing.become(trace for ledgers in everywhere for trace in ledgers.traces)
+        traces = [trace for ledgers in everywhere for trace in ledgers.traces]
+        pages.appended(self._ahead.tend([trace for trace in traces if trace.past.is_full]))
+        self._owing.become(traces)
         self._tending = False
 
     def _piece(self, first: int, last: int) -> CompiledPiece:

@@ -4,9 +4,10 @@ A page that is touched for the first time costs a call of the system: of a merge
 time. Large appends merge again and again, and the memory of the batches that a merge has replaced is what the next one
 needs. So a few regions wait to be used again, as long as appends are large; `let_go` gives them back.
 
-The regions that wait are bounded: a few small ones, and one large region, whose pages the system may take at once if it
-needs them. A region begins to wait when the last array over it is gone, whichever thread has let go of that: a weak
-reference is put into a queue that drops its oldest, without a line of Python's code.
+The regions that wait are bounded: some of a few megabytes each, since the traces of many views merge in the same tick,
+three that are larger, and a single large one, whose pages the system may take at once if it needs them. A region begins
+to wait when the last array over it is gone, whichever thread has let go of that: a weak reference is put into a queue
+that drops its oldest, without a line of Python's code.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ import numpy as np
 from everview.types.words import Matrix, Words
 
 FEW: Final = 1 << 19  # bytes; less comes from NumPy
-SMALL: Final = 1 << 24  # bytes of a small region, of which several wait
+SMALL: Final = 1 << 22  # bytes of a small region
+MIDDLE: Final = 1 << 24
 LARGE: Final = 1 << 26  # and of one that waits at all
+COUNTS: Final = {SMALL: 16, MIDDLE: 3, LARGE: 1}  # how many regions of at most so many bytes wait
+MUCH: Final = 1 << 14  # rows that are appended at once, after which regions go on waiting
 SPARE: Final = 6  # the part of a region that is added to what is asked for; what is not touched costs nothing
 AMPLE: Final = 1.5  # times the room that is needed, which a region that is used again has at most
 MOSTLY: Final = 0.65  # of a region; if less is used in the end, the rest is given back
@@ -41,7 +45,7 @@ class Pages:
     __slots__ = ("__array_interface__", "__weakref__", "lent")
 
     def __init__(self, region: mmap.mmap) -> None:
-        lent = Lent(self, (_waiting_small if len(region) <= SMALL else _waiting_large).append)
+        lent = Lent(self, _queue_of(len(region)).append)
         lent.region = region
         self.lent = lent  # only when it is whole: it waits as soon as these pages go, for whatever reason
         address = np.frombuffer(region, np.int64).ctypes.data
@@ -60,8 +64,7 @@ class Lent(ref[Pages]):
     region: mmap.mmap
 
 
-_waiting_small: deque[Lent] = deque(maxlen=3)
-_waiting_large: deque[Lent] = deque(maxlen=1)
+_waiting: Final = {size: deque[Lent](maxlen=count) for size, count in COUNTS.items()}
 
 
 def untouched(rows: int, columns: int) -> Matrix:
@@ -92,10 +95,18 @@ def shortened(out: Matrix, rows: int) -> Matrix:
     return out[:rows]
 
 
+def appended(rows: int) -> None:
+    """Note that so many rows have been appended at once: after few, what waits to be used again is given back."""
+    if rows < MUCH:
+        let_go()
+    else:
+        lend_to_system()
+
+
 def let_go() -> None:
     """Give back what waits to be used again."""
-    _waiting_small.clear()
-    _waiting_large.clear()
+    for queue in _waiting.values():
+        queue.clear()
 
 
 def lend_to_system() -> None:
@@ -106,19 +117,24 @@ def lend_to_system() -> None:
     if LAZILY is None:
         return
     with suppress(IndexError):  # nothing waits
-        lent = _waiting_large.pop()
+        lent = _waiting[LARGE].pop()
         _advise(lent.region, LAZILY)
-        _waiting_large.append(lent)
+        _waiting[LARGE].append(lent)
 
 
 def waiting() -> int:
     """The bytes of all regions that wait to be used again."""
-    return sum(len(lent.region) for lent in (*_waiting_small, *_waiting_large))
+    return sum(len(lent.region) for queue in _waiting.values() for lent in queue.copy())
+
+
+def _queue_of(size: int) -> deque[Lent]:
+    """Where a region of so many bytes waits."""
+    return next((queue for most, queue in _waiting.items() if size <= most), _waiting[LARGE])
 
 
 def _taken(size: int) -> mmap.mmap | None:
     """The smallest region that waits and has room for so many bytes, and not for many more."""
-    for queue in (_waiting_small, _waiting_large):
+    for queue in _waiting.values():
         fitting = [lent for lent in queue.copy() if size <= len(lent.region) <= AMPLE * size]
         for lent in sorted(fitting, key=lambda each: len(each.region)):
             try:

@@ -169,10 +169,7 @@ class Spine:
         slots, gone = [*self._stand.slots, HeldBatch(batch, ids)], list[int]()
         self._work(slots, gone, _fuel(rows))
         self._become(slots, gone, number, self._stand.generation)
-        if rows < LARGE:
-            pages.let_go()
-        else:
-            pages.lend_to_system()
+        pages.appended(rows)
 
     @property
     def is_full(self) -> bool:
@@ -248,6 +245,7 @@ class Spine:
             full = levels.enter_by_value(self.ledger, batch, number, *self.order.arrays)
         if full:
             self.harden()
+            pages.let_go()
         elif self._owed:
             self._pay()
 
@@ -271,8 +269,6 @@ class Spine:
             batch = levels.gathered_by_value(self.ledger, *self.order.arrays)
         slots, gone = [*self._stand.slots], list[int]()
         put(slots, gone, len(slots), HeldBatch(batch, ids, self._stand.sieve))
-        if len(batch) < LARGE:
-            pages.let_go()
         fuel = _fuel(self.ledger.item(levels.ROWS))
         at_once = 0 if self.spreads else fuel
         self._work(slots, gone, self._owed + at_once)

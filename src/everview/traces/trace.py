@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from math import ceil
 
 import numpy as np
 
@@ -33,6 +34,7 @@ StoredBatches = Sequence[
 ]  # batches, largest and oldest first, and the ids by which a store knows each
 
 SAFE = 1 << 62  # while no sum can be larger, sums need no checking
+HASTE = 2  # times as fast as levels fill up again, merging that is owed is done
 
 
 class Trace:
@@ -245,3 +247,28 @@ def _with(view: Batches, batches: Iterable[Matrix]) -> Batches:
     for batch in batches:
         view = view.plus(batch)
     return view
+
+
+class Owing:
+    """The traces that have merging left to be done, and how many of them do a share of it in a tick.
+
+    The traces of a view get their rows in the same ticks, so their levels are often full in the same tick. If all paid
+    what they owe in each of the next ticks, these would be as much longer as there are traces. So they take turns.
+    """
+
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+        self._turn = 0
+
+    def become(self, traces: Iterable[Trace]) -> None:
+        """Begin anew with those of some traces that owe merging."""
+        owing = [trace for trace in traces if trace.past.owes]
+        self._turn = ceil(HASTE * sum(trace.past.owes / trace.past.pace for trace in owing))
+        self.traces = owing
+
+    def pay(self) -> None:
+        """Let the traces whose turn it is do a share; those that owe more wait behind the others."""
+        turn, others = self.traces[: self._turn], self.traces[self._turn :]
+        for trace in turn:
+            trace.past.pay()
+        self.traces = others + [trace for trace in turn if trace.past.owes]

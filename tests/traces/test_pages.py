@@ -22,6 +22,7 @@ SIZE = ROWS * COLUMNS * 8
 
 @pytest.fixture(autouse=True)
 def nothing_waits() -> Iterator[None]:
+    gc.collect()  # what other tests have left would wait as soon as it goes
     pages.let_go()
     yield
     pages.let_go()

@@ -534,3 +534,27 @@ def test_only_what_is_documented_is_shown(spark: SparkSession, tmp_path: Path) -
     p = Pipeline(spark, tmp_path / "state")
     assert undocumented(p, "pipeline.md") == []
     assert [name for name in vars(p) if not name.startswith("_")] == ["spark", "path", "circuit"]
+
+
+def test_a_view_as_it_was(spark: SparkSession, tmp_path: Path, opened: Callable[..., Pipeline]) -> None:
+    """At an epoch, or at a moment, of which the state is kept; what is neither is refused."""
+    p = opened(spark, tmp_path / "state", shards=2)
+    p.source("t", spark.range(2).toDF("id")).sink("held")
+    then = list[dt.datetime]()
+    for last in (2, 5):
+        p.refresh() if last == 2 else p.refresh(t=spark.range(2, last).toDF("id"))
+        then.append(dt.datetime.now(dt.UTC))
+    for at in ({"version": 1}, {"timestamp": then[0]}, {"timestamp": then[0].replace(tzinfo=None)}):
+        assert rows(p.view("held", **at)) == [(0,), (1,)]
+    assert p.view("held", version=2).count() == p.view("held", timestamp=then[1]).count() == p.view("held").count() == 5
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"version": "1"}, "'1' is no epoch"), ({"version": 9}, "epoch 9 has not come yet"),
+        ({"timestamp": "2026-01-01"}, "'2026-01-01' is no time"), ({"version": 1, "timestamp": then[0]}, "two moments"),
+        ({"timestamp": dt.datetime(2020, 1, 1)}, "no epoch is kept"),
+    ]  # fmt: skip
+    for at, said in wrong:
+        with pytest.raises(EverviewError, match=said):
+            p.view("held", **at)
+    for act in (lambda: p.vacuum("x"), lambda: p.vacuum(0), lambda: p.reshard(2.0)):  # pyright: ignore[reportArgumentType]
+        with pytest.raises(PipelineError, match="cannot be"):
+            act()

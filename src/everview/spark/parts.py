@@ -73,7 +73,7 @@ class PipelineParts(Closing):
         if bad_rows is not None:
             _one_of("bad_rows", bad_rows, BAD_ROWS)
         _one_of("positions", positions, POSITIONS)
-        _at_least_one(keep_epochs=keep_epochs, shards=shards, partitions=partitions)
+        at_least_one(keep_epochs=keep_epochs, shards=shards, partitions=partitions)
         root = CheckpointPlace.of(os.fspath(checkpoint))
         self.spark = spark
         self.path = root.path
@@ -146,10 +146,11 @@ class PipelineParts(Closing):
         return self._state.engine().epoch
 
 
-def _at_least_one(**numbers: int | None) -> None:
+def at_least_one(**numbers: Any) -> None:
+    """Refuse arguments that are no whole number from 1 on."""
     for what, given in numbers.items():
-        if given is not None and given < 1:
-            raise PipelineError(f"{what} cannot be {given}", hint="give 1 or more")
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+            raise PipelineError(f"{what} cannot be {given!r}", hint="give a whole number, 1 or more")
 
 
 def _one_of(what: str, value: Any, allowed: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from everview.plan.timed import CLOCK
 from everview.spark.defining import PipelineDefining
 from everview.spark.epochs import TOKEN
 from everview.spark.failures import in_our_words
+from everview.spark.parts import at_least_one
 from everview.spark.progress import Progress
 from everview.spark.reading import PipelineReading
 from everview.spark.zones import require_zone
@@ -105,14 +106,14 @@ class Pipeline(PipelineDefining, PipelineReading):
         That is an epoch of its own, in which no view changes. From then on the state says how many shards there are,
         whatever the pipeline is made with.
         """
-        if isinstance(shards, bool) or not isinstance(shards, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise PipelineError(f"a number of shards is a whole number, not {shards!r}", hint="p.reshard(64)")
+        at_least_one(shards=shards)
         with self._lock:
             self._state.reshard(shards)
 
     @in_our_words()
     def vacuum(self, keep_epochs: int | None = None) -> None:
         """Remove what only older epochs need, and values that no row refers to any more."""
+        at_least_one(keep_epochs=keep_epochs)
         with self._lock:
             engine = self._state.engine()
             self._delivery.again(engine)

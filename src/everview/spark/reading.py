@@ -56,6 +56,8 @@ class PipelineReading(PipelineParts):
         if version is not None and timestamp is not None:
             raise PipelineError("an epoch and a time are two moments", hint="give version or timestamp")
         if timestamp is not None:
+            if not isinstance(timestamp, datetime):  # pyright: ignore[reportUnnecessaryIsInstance], a user's mistake
+                raise PipelineError(f"{timestamp!r} is no time", hint="give a datetime, or an epoch as version=")
             moment = timestamp.replace(tzinfo=UTC) if timestamp.tzinfo is None else timestamp
             version = epoch_at(self.path, moment)
         with self._lock:

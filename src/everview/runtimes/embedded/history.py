@@ -48,6 +48,8 @@ def attached(path: str | Path, epoch: int | None = None) -> StateReader:
 def kept_epoch(path: str | Path, epoch: int) -> int:
     """The epoch, if it can be opened; else an error that lists the kept ones."""
     kept = Store.history(path)
+    if isinstance(epoch, bool) or not isinstance(epoch, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise StoreError(f"{epoch!r} is no epoch", hint=f"epochs are whole numbers: {_listed(kept)} can be read")
     if epoch in kept:
         return epoch
     raise StoreError(

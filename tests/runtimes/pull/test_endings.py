@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import everview as ev
-from everview.errors import DefinitionError, ListenerError, PipelineError, SourceError
+from everview.errors import ListenerError, PipelineError, SourceError, UnknownName
 from everview.plan.nodes import Distinct, Project, Scan
 from everview.pull import Pipeline
 from everview.runtimes.pull.node import every_node
@@ -148,9 +148,13 @@ def test_a_listener_that_raises_is_named_once() -> None:
         assert "ListenerError" not in str(raised.value)
 
 
-def test_rows_of_sources_are_not_set_in_part() -> None:
-    with attached() as db, pytest.raises(DefinitionError, match="not kept"), db.transaction() as tx:
-        tx.update("m", [{"id": 1, "name": "b"}])
+def test_rows_of_sources_are_set_in_part() -> None:
+    with attached() as db:
+        with db.transaction() as tx:
+            assert tx.update("m", [{"id": 1, "name": "b"}, {"id": 99, "name": "nobody"}]) == 1
+        assert [row["name"] for row in db.query("m").where("id", "=", 1).run()] == ["b"]
+        with pytest.raises(UnknownName, match="nmae"), db.transaction() as tx:
+            tx.update("m", [{"id": 1, "nmae": "c"}])
 
 
 def test_a_key_of_all_columns_is_a_key() -> None:

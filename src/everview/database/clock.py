@@ -85,7 +85,7 @@ def _checked(now: dt.datetime) -> dt.datetime:
 
 
 def kind_of(clock: str | bool) -> str:
-    """The kind of clock that is meant: True is one that moves by itself, False one that is told; others are refused."""
+    """The kind of clock by its name; True stands for a clock that moves by itself, False for one moved by `advance`."""
     kind = CLOCKS[clock] if isinstance(clock, bool) else clock
     if kind not in CLOCKS:
         raise EverviewError(f"clock {kind!r} is not known", hint=f"one of {', '.join(map(repr, CLOCKS))}")

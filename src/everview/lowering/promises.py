@@ -141,7 +141,7 @@ def _of_frames(circuit: Circuit, window: Apply, given: Facts) -> Facts:
 
 
 def _mapped(circuit: Circuit, operator: Map, given: PromisedBounds) -> PromisedBounds:
-    """The bounds of fields that pass, and of those that a function computes by expressions."""
+    """The bounds of fields that pass, and of fields computed by expressions."""
     fields = dict(bounds_of(operator.origins, [given]))
     elements = dict(_element_bounds(operator.origins, [given]))
     function = circuit.functions[operator.function].call

@@ -71,7 +71,7 @@ def _slots(hashes: Iterable[int | None]) -> Slots:
 
 
 def _hll(slots: Slots, registers: Mapping[int, int] | None, lg: int) -> bytes:
-    """A sketch of slots; of registers, too, if any sketch that it is made of had them."""
+    """A sketch of slots, with registers as soon as one of its parts has registers."""
     if registers is None and len(slots) <= max(8, 2 ** (lg - 2)):
         halves = [slot << 6 | rank for slot, rank in sorted(slots.items())]
         halves += [0] * (len(halves) % 2)

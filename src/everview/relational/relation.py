@@ -47,7 +47,7 @@ def commands(schema: Schema, delta: Delta) -> Commands:
 
 
 def stored_rows(rows: Sequence[Any]) -> Sequence[Any]:
-    """Tuples as the engine has them: the one that has no values says that it is there."""
+    """Tuples as rows of the engine; the empty tuple becomes a row that says `holds`."""
     return rows if not rows or rows[0] else [ONE_ROW] * len(rows)
 
 

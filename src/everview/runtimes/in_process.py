@@ -42,7 +42,7 @@ class InProcess:
     """Stages in this process, one shard after the other, over traces in memory."""
 
     def __init__(self, program: Program, state: ProgramState, context: Context, *, alone: bool = True) -> None:
-        """``alone`` says that no stage runs elsewhere: compiled code keeps rows where only it finds them."""
+        """``alone`` says that no stage runs elsewhere, so that compiled code may keep rows to itself."""
         self.program, self.state, self.context, self._alone = program, state, context, alone
         self.compiled: Compiled | None = None  # the program as compiled code, if the open epoch runs by it
 

@@ -140,7 +140,7 @@ def _shown(call: Call) -> Call:
 
 
 def _instant_near(shown: Expression, moment: Expression) -> Expression:
-    """The instant at which the clock shows a time; of two, the one at which it is set as it is at a moment."""
+    """The instant at which the clock shows a time; of two such instants the one with the offset of a given moment."""
     apart = Call("subtract_timestamps", (shown, _clock(moment)), DAY_TIME, shown.nullable)
     near = Call("add_time_to", (moment, apart), TIMESTAMP, shown.nullable)
     shows = Call("equal", (_clock(near), shown), BOOLEAN, shown.nullable)

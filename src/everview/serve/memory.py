@@ -16,12 +16,12 @@ ROOT: Final = Path("/")
 
 
 def memory_to_take(root: Path = ROOT) -> int:
-    """Three quarters of the memory that is free now, or that the container allows if that is less."""
+    """Three quarters of the free memory, or of the container's limit where this is less."""
     return min(_free(root), *_allowed(root)) // 4 * 3
 
 
 def _free(root: Path) -> int:
-    """The bytes that are free, or soon can be; those of the whole machine if it does not tell."""
+    """The bytes of free memory, caches included; all of the machine's where the system does not tell."""
     try:
         told = re.search(r"^MemAvailable:\s+(\d+) kB$", (root / "proc/meminfo").read_text(), re.MULTILINE)
     except OSError:

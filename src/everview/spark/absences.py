@@ -22,7 +22,7 @@ _ANEW: Final = 'give the sink another place, with begin="snapshot"; the old one 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """The absence of a sink after the epoch ``since``; ``at`` is the epoch under which it is given what it missed."""
+    """The absence of a sink after the epoch ``since``; the missed changes are delivered under the epoch ``at``."""
 
     since: int
     sure: bool = True  # whether it is known that it has that epoch, and none after it
@@ -58,17 +58,17 @@ class Absences:
         return None if absence == Absence(epoch) else absence
 
     def of(self, sink: SinkSpec) -> Absence | None:
-        """The absence of a sink that is there and has not yet got what it missed."""
+        """The absence of a sink that is back and has not caught up yet; None for others."""
         return None if sink.callback is not None else self._all().get(sink.target)
 
     def begin(self, sink: SinkSpec, absence: Absence, epoch: int) -> None:
-        """Note that a sink is about to get what it missed; refuses if nobody knows what it has."""
+        """Note that a sink is about to catch up; refused if the epochs that it has are not known."""
         if not absence.sure or absence.at not in (None, epoch):
             raise missed(sink, absence, "was not sure to have all of it")
         self._write({**self._all(), sink.target: Absence(absence.since, at=epoch)})
 
     def end(self, sink: SinkSpec) -> None:
-        """Note that a sink has all that it missed."""
+        """Note that a sink has caught up."""
         self._write({**self._all(), sink.target: None})
 
     def _all(self) -> dict[str, Absence | None]:
@@ -84,7 +84,7 @@ class Absences:
 
 
 def missed(sink: SinkSpec, absence: Absence, why: str) -> SinkError:
-    """The error of a sink that cannot be given what it missed."""
+    """The error of a sink whose missed changes cannot be delivered."""
     return SinkError(
         f"the pipeline ran without this sink after epoch {absence.since}, and it {why}: {sink}", hint=_ANEW
     )

@@ -93,7 +93,7 @@ class SinkSpec:
 
     @property
     def target(self) -> str:
-        """The place that it writes to, as the notes of a state name it."""
+        """The place of the sink's output, as named in the notes of a state."""
         if self.topic is not None:
             return f"topic {self.topic}"
         return f"table {self.table}" if self.table is not None else f"path {self.path}"

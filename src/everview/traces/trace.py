@@ -250,7 +250,7 @@ def _with(view: Batches, batches: Iterable[Matrix]) -> Batches:
 
 
 class Owing:
-    """The traces that have merging left to be done, and how many of them do a share of it in a tick.
+    """The traces with merging left to do, and how many of them do a share in each tick.
 
     The traces of a view get their rows in the same ticks, so their levels are often full in the same tick. If all paid
     what they owe in each of the next ticks, these would be as much longer as there are traces. So they take turns.
@@ -267,7 +267,7 @@ class Owing:
         self.traces = owing
 
     def pay(self) -> None:
-        """Let the traces whose turn it is do a share; those that owe more wait behind the others."""
+        """Let the next traces in turn do a share; those with more to do queue again at the end."""
         turn, others = self.traces[: self._turn], self.traces[self._turn :]
         for trace in turn:
             trace.past.pay()

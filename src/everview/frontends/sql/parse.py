@@ -102,7 +102,7 @@ def pieces(text: str, dialect: str) -> list[tuple[int, str]]:
 
 @lru_cache(maxsize=1000)
 def query_of_view(text: str, dialect: str, columns: str) -> str:
-    """The query of a CREATE VIEW statement, which gives it these columns if it names any; any other text as it is.
+    """The query of a CREATE VIEW statement, with the statement's column names if there are any; other texts unchanged.
 
     >>> query_of_view("CREATE OR REPLACE VIEW `an AS` (a, b) COMMENT 'AS' AS SELECT 1, 2", "spark", "a, b")
     'SELECT * FROM (SELECT 1, 2) AS q(a, b)'

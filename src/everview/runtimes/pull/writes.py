@@ -77,7 +77,7 @@ class Writes:
         return len(gone)
 
     def update(self, rows: Any) -> int:
-        """Set columns of rows that are there: those that a row names beside its key; a tuple names all."""
+        """Set the columns that a row names beside its key; a tuple names all. Absent rows are passed over."""
         self._require_key("update")
         given = [(self._key_of(values), values) for values in map(self._by_name, _listed(rows))]
         self._settle()

@@ -113,7 +113,7 @@ def _registers(sketches: Sketches, where: Mask) -> tuple[Any, Any, Any]:
 
 
 def _sound(sketches: Sketches) -> tuple[Any, Any]:
-    """The sketches that keep slots, and those that keep registers."""
+    """The sound sketches of slots, and the sound sketches of registers."""
     kinds, lg, sizes = sketches.kinds, sketches.parameters, sketches.sizes
     known = (lg >= FEWEST) & (lg <= MOST)
     lg = np.where(known, lg, FEWEST)

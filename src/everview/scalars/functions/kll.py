@@ -121,7 +121,7 @@ def _of(out: Kind, values: Value, size: Value) -> Any:
 
 
 def _sampled(n: Any, top: Any) -> tuple[Any, Any, Any]:
-    """The rows, levels and places of the values that are kept of so many, those at the top and those behind them."""
+    """The rows, levels and places of the kept values: first the values of the top level, then the levels below."""
     blocks = n >> top
     rows = np.repeat(np.arange(len(n)), blocks)
     number = np.arange(len(rows)) - (np.cumsum(blocks) - blocks)[rows]

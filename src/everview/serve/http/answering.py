@@ -40,7 +40,7 @@ class NotFound(EverviewError):
 
 
 class NotAllowed(EverviewError):
-    """A page that is there, asked for by a method that it does not have."""
+    """A request to a known path by a method that the path does not have."""
 
 
 class TooLarge(LimitReached):

@@ -132,7 +132,7 @@ class SessionSettings:
         self.back(self._before)
 
     def end(self, *, committed: bool) -> None:
-        """End the transaction: what was set for it alone holds no longer, nor does anything if it is rolled back."""
+        """End the transaction: drop its local settings, and after a rollback all that it has set."""
         if self._before is not None:
             self._values = self._lasting = self._lasting if committed else self._before[0]
             self._before = None
@@ -191,7 +191,7 @@ def shown_name(name: str) -> str:
 
 
 def _milliseconds(text: str) -> float | None:
-    """A time as settings have it, in milliseconds unless it names a unit; None if it is none.
+    """A setting of time in milliseconds, the unit of plain numbers; None for a text without a time.
 
     >>> _milliseconds("50"), _milliseconds(" 2 s"), _milliseconds("soon")
     (50.0, 2000.0, None)

@@ -419,7 +419,7 @@ def test_what_cannot_be_defined(spark: SparkSession, tmp_path: Path, opened: Cal
     with pytest.raises(PipelineError, match="place"):
         opened(spark, tmp_path / "x", place="moon")
     for wrong in ({"shards": 0}, {"partitions": -1}, {"keep_epochs": 0}):
-        with pytest.raises(PipelineError, match="give 1 or more"):
+        with pytest.raises(PipelineError, match="give a whole number, 1 or more"):
             opened(spark, tmp_path / "x", **wrong)
     p = opened(spark, tmp_path / "state", shards=2)
     with pytest.raises(PipelineError, match="no view"):

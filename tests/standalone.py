@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -39,6 +39,19 @@ class Standalone:
     def kill_executor(self) -> None:
         """End an executor as a machine that fails would."""
         os.kill(self.executors()[0], signal.SIGKILL)
+
+    @contextmanager
+    def frozen(self) -> Generator[None]:
+        """Nothing moves on executors inside of a block: what they are at work on when it begins does not end."""
+        frozen = self.executors()
+        for executor in frozen:
+            os.kill(executor, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for executor in frozen:
+                with suppress(ProcessLookupError):  # it was killed
+                    os.kill(executor, signal.SIGCONT)
 
 
 @contextmanager

@@ -120,13 +120,20 @@ def test_every_kind_of_view_in_every_place(session: SparkSession, tmp_path: Path
 def test_an_executor_that_is_killed_in_the_middle(session: SparkSession, cluster: Standalone, tmp_path: Path) -> None:
     status, hit = session.sparkContext.statusTracker(), list[int]()
 
+    def at_work() -> list[int]:
+        """The stages that both executors are at work on: each has one core."""
+        stages = {stage: status.getStageInfo(stage) for stage in status.getActiveStageIds()}
+        return [stage for stage, info in stages.items() if info is not None and info.numActiveTasks >= 2]
+
     def kill_at_work() -> None:
-        """Kill an executor when both are at work: each has one core."""
         end = time.monotonic() + 60
         while not hit and time.monotonic() < end:
-            stages = {stage: status.getStageInfo(stage) for stage in status.getActiveStageIds()}
-            hit.extend(stage for stage, info in stages.items() if info is not None and info.numActiveTasks >= 2)
-        cluster.kill_executor()
+            if at_work():
+                with cluster.frozen():
+                    time.sleep(0.2)  # for what they have said before
+                    hit.extend(at_work())
+                    if hit:
+                        cluster.kill_executor()
 
     with pipeline(session, tmp_path / "state", tables(session, 300), "cluster") as p:
         killer = threading.Thread(target=kill_at_work)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from everview.circuit.circuit import Circuit
 from everview.circuit.nodes import Apply, Feedback, Sink, Source, inputs_of, reads_of
 from everview.lowering.expiry import Reading, is_clock, readings
-from everview.lowering.promises import promises
+from everview.lowering.promises import PromisedBounds, promises
 from everview.operators.by_state import OverChanges
 from everview.operators.expired import Expired
 from everview.operators.linear import Plus, Project, Recode
@@ -16,6 +18,7 @@ from everview.types import STRING
 def growth(circuit: Circuit) -> dict[int, str]:
     """Of each trace of a prepared circuit, whether it is bounded, and why."""
     said: dict[int, str] = {}
+    promised = promises(circuit)
     for reading in readings(circuit):
         trace = reading.trace
         expired = _expired(circuit, trace)
@@ -24,7 +27,7 @@ def growth(circuit: Circuit) -> dict[int, str]:
         elif is_clock(circuit, trace):
             said[trace] = "bounded: a row for each watermark"
         elif not reading.unread:
-            said.setdefault(trace, _by_ttl(circuit, trace) or f"unbounded: {_why(circuit, reading)}")
+            said.setdefault(trace, _by_ttl(circuit, trace) or f"unbounded: {_why(circuit, reading, promised)}")
     for node in circuit:
         if isinstance(node, Sink) and (node.keep or node.table):
             said[node.input] = "the rows of the table" if node.table else "the rows of the view"
@@ -80,17 +83,17 @@ def _behind(circuit: Circuit, stream: int | None) -> Expired | None:
     return None
 
 
-def _is_by_text(circuit: Circuit, node: Apply, groups: int) -> bool:
+def _is_by_text(node: Apply, groups: int, promised: Mapping[int, PromisedBounds]) -> bool:
     """Whether groups have a time that a watermark bounds, but as text."""
-    facts = [promises(circuit)[i].fields for i in node.inputs if i is not None]
+    facts = [promised[i].fields for i in node.inputs if i is not None]
     types = node.operator.inputs[0].layout.schema.types[:groups]
     return any(type_ == STRING and all(f in known for known in facts) for f, type_ in enumerate(types))
 
 
-def _why(circuit: Circuit, reading: Reading) -> str:
+def _why(circuit: Circuit, reading: Reading, promised: Mapping[int, PromisedBounds]) -> str:
     """Why a reader may ask for any row of a trace."""
     node = circuit[reading.reader]
     assert isinstance(node, Apply), "operators read traces"
-    if isinstance(node.operator, OverChanges) and _is_by_text(circuit, node, node.operator.group_fields):
+    if isinstance(node.operator, OverChanges) and _is_by_text(node, node.operator.group_fields, promised):
         return "its groups are told apart by a text, which has no order: group by date_trunc, and write the text above"
     return node.operator.asked_again

@@ -29,7 +29,7 @@ from everview.operators.operator import Context, Moment
 from everview.operators.word_program import WordProgram
 from everview.runtimes.ahead import MANY_ROWS, Ahead, is_large
 from everview.runtimes.compiled_scope import CompiledScope, Ledgers, new_registers
-from everview.traces import pages
+from everview.traces import freed, pages
 from everview.traces.trace import Owing, Trace
 from everview.traces.view import Batches
 from everview.traces.wide import Wide
@@ -442,6 +442,7 @@ class Compiled:
         pages.appended(self._ahead.tend([trace for trace in traces if trace.past.is_full]))
         self._owing.become(traces)
         self._tending = False
+        freed.EPOCHS.over()
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""

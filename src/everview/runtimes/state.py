@@ -13,6 +13,7 @@ from everview.codes import references
 from everview.errors import WeightOverflow
 from everview.operators.operator import Context, TimedView
 from everview.runtimes.compiled import Compiled
+from everview.traces import freed
 from everview.traces.trace import Trace
 from everview.traces.view import Batches
 from everview.types import Schema
@@ -152,6 +153,7 @@ class ProgramState:
                 if trace.current:
                     trace.close()
             self._pushed = False
+            freed.EPOCHS.over()
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""

@@ -20,6 +20,7 @@ from weakref import ref
 
 import numpy as np
 
+from everview.traces import freed
 from everview.types.words import Matrix, Words
 
 FEW: Final = 1 << 19  # bytes; less comes from NumPy
@@ -97,6 +98,7 @@ def shortened(out: Matrix, rows: int) -> Matrix:
 
 def appended(rows: int) -> None:
     """Note that so many rows have been appended at once: after few, what waits to be used again is given back."""
+    freed.EPOCHS.appended(rows)
     if rows < MUCH:
         let_go()
     else:

@@ -162,3 +162,41 @@ def test_what_a_source_needs(tmp_path: Path, given: dict[str, Any], why: str) ->
     session: Any = SimpleNamespace(conf=SimpleNamespace(get=lambda _: "UTC"))
     with pytest.raises(SourceError, match=why):
         Pipeline(session, tmp_path / "state").source("t", **given)
+
+
+ODD = ("a b.json", "ü.json", "c%20d.json", "e#f.json", "_metadata", "_common_metadata", "_x=1")
+PLAIN = ("1.json", "part-0.snappy.parquet", "_SUCCESS", ".1.json.crc", "2.json._COPYING_", "A-9_z.json", "_metadat")
+
+
+@pytest.mark.parametrize("options", [{}, {"pathGlobFilter": "*.json"}, {"recursiveFileLookup": "true"}])
+def test_files_are_listed_as_spark_lists_them(spark: SparkSession, tmp_path: Path, options: dict[str, str]) -> None:
+    def listed(folder: str) -> set[str]:
+        there = PathFrame(str(tmp_path / folder), "text", "value STRING", options)
+        by_spark = spark.read.format("text").schema("value STRING").options(**options).load(str(tmp_path / folder))
+        assert there.listed(spark) == sorted(by_spark.inputFiles())
+        return {url.rpartition("/")[2] for url in there.listed(spark)}
+
+    for name in PLAIN:
+        put(tmp_path / "in", name, "x")
+    assert {"1.json", "A-9_z.json"} <= listed("in") <= {*PLAIN}
+    (tmp_path / "nothing").mkdir()
+    assert listed("nothing") == set()
+    for name in ODD:
+        put(tmp_path / f"odd{ODD.index(name)}", "1.json", "x")
+        put(tmp_path / f"odd{ODD.index(name)}", name, "x")
+        listed(f"odd{ODD.index(name)}")
+    put(tmp_path / "a folder", "1.json", "x")
+    assert listed("a folder") == {"1.json"}
+    put(tmp_path / "deep", "1.json", "x")
+    put(tmp_path / "deep" / "more", "2.json", "x")
+    (tmp_path / "deep" / ".hidden").mkdir()
+    listed("deep")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert listed("link") == listed("in")
+    assert listed("in/../in") == listed("in")
+    assert listed("in/1.json") <= {"1.json"}
+
+
+def test_a_plain_folder_is_listed_without_spark(tmp_path: Path) -> None:
+    put(tmp_path / "in", "1.json", "x")
+    assert PathFrame(str(tmp_path / "in"), "json").listed(None) == [f"file://{tmp_path}/in/1.json"]  # type: ignore[arg-type]

@@ -31,6 +31,7 @@ class Arrival:
     """The normalized frames of an epoch, by source; ``together`` holds the rows of all of them.
 
     Either is made when it is first read: Spark analyses every frame that is made, and a small epoch needs one of them.
+    The only frame holds all rows as it is; those of several are `combined`.
     """
 
     def __init__(
@@ -38,18 +39,23 @@ class Arrival:
         specs: Sequence[SourceSpec],
         frames: Callable[[], Sequence[DataFrame]],
         together: Callable[[], DataFrame],
+        *,
+        is_combined: bool,
     ) -> None:
-        self.specs, self._make_frames, self._make_together = specs, frames, together
+        self.specs, self._make_frames, self._make_together, self._is_combined = specs, frames, together, is_combined
 
     @classmethod
     def of(cls, specs: Sequence[SourceSpec], frames: Sequence[DataFrame]) -> Arrival:
         """The input that comes as a frame for each source."""
-        return cls(specs, lambda: frames, lambda: combined(frames))
+        if len(frames) == 1:
+            return cls(specs, lambda: frames, lambda: frames[0], is_combined=False)
+        return cls(specs, lambda: frames, lambda: combined(frames), is_combined=True)
 
     @classmethod
     def in_one(cls, specs: Sequence[SourceSpec], together: DataFrame) -> Arrival:
         """The input that comes as one frame of `combined`."""
-        return cls(specs, lambda: [only(together, place) for place in range(len(specs))], lambda: together)
+        frames = lambda: [only(together, place) for place in range(len(specs))]  # noqa: E731
+        return cls(specs, frames, lambda: together, is_combined=True)
 
     @cached_property
     def frames(self) -> Sequence[DataFrame]:
@@ -71,7 +77,7 @@ class Arrival:
         table = frame.toArrow()
         if limit is not None and table.num_rows > limit:
             return None
-        parts = split(table, len(self.specs))
+        parts = split(table, len(self.specs)) if self._is_combined else [table]
         return Fetched({spec.name: (spec, part) for spec, part in zip(self.specs, parts, strict=True)})
 
     def coded(self, engine: Engine) -> Callable[[Mark], DataFrame]:

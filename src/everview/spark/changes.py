@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as F
 import pyspark.sql.types as st
 
-from everview.spark.envelope import from_envelope
+from everview.spark.envelope import shape_of_events
 from everview.spark.jvm import own_plan
 from everview.spark.shaping import (
     BEFORES,
@@ -30,8 +30,9 @@ from everview.spark.shaping import (
     UPDATES,
     Bad,
     RowColumns,
+    Shape,
     column_of,
-    shaped,
+    shape,
     sortable,
     unknown_operation,
 )
@@ -45,19 +46,25 @@ _NEVER = None  # nothing is deleted by key
 
 def normalized(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     """The changes of a frame: the columns of the schema, then `META`."""
+    return shape_of(frame, spec)(frame)
+
+
+def shape_of(frame: DataFrame, spec: SourceSpec) -> Shape:
+    """What makes the changes of a frame, and of others with its columns that are read in the same way."""
     if spec.envelope is not None:
-        return from_envelope(frame, spec)
+        return shape_of_events(frame, spec)
     columns = columns_of(spec.name, frame.schema)
     row = RowColumns(spec, columns, column_of, None if spec.corrupt is None else column_of(spec.corrupt))
-    everything = F.to_json(F.struct(*map(column_of, columns)))
+    everything, streaming = F.to_json(F.struct(*map(column_of, columns))), frame.isStreaming
     match spec.changes:
         case "append" | "upsert" | "snapshot":
-            return shaped(frame, row, _NEVER, F.lit(1), (), _order(spec, columns, frame), everything)
+            return shape(row, _NEVER, F.lit(1), (), _order(spec, columns, frame), everything, streaming=streaming)
         case "weights":
             weight, bad = _weight(columns[spec.weight])
-            return shaped(frame, row, _NEVER, weight, (bad,), _order(spec, columns, frame), everything)
+            order = _order(spec, columns, frame)
+            return shape(row, _NEVER, weight, (bad,), order, everything, streaming=streaming)
         case "cdc":
-            return _from_operations(frame, row, columns, everything)
+            return _shape_of_operations(frame, row, columns, everything)
 
 
 def _weight(field: st.StructField) -> tuple[Column, Bad]:
@@ -68,7 +75,7 @@ def _weight(field: st.StructField) -> tuple[Column, Bad]:
     return weight, (wrong, F.concat(F.lit("the weight is "), given, F.lit(", not a whole number of 64 bits")))
 
 
-def _from_operations(frame: DataFrame, row: RowColumns, columns: Columns, raw: Column) -> DataFrame:
+def _shape_of_operations(frame: DataFrame, row: RowColumns, columns: Columns, raw: Column) -> Shape:
     """Changes of flat rows with an operation each: a before-image is the past of a key, or takes a row away."""
     spec = row.spec
     assert spec.op is not None
@@ -80,11 +87,12 @@ def _from_operations(frame: DataFrame, row: RowColumns, columns: Columns, raw: C
     away = op.isin(*DELETES) if spec.keyed else op.isin(*DELETES, *BEFORES)
     weight = F.when(away, -1).otherwise(1)
     if not spec.keyed:
-        return shaped(frame, row, _NEVER, weight, (unknown,), order, raw)
-    frame = frame.filter(op.isNull() | ~op.isin(*BEFORES))
+        return shape(row, _NEVER, weight, (unknown,), order, raw, streaming=frame.isStreaming)
+    counts = op.isNull() | ~op.isin(*BEFORES)
     deleted = F.coalesce(away, F.lit(False))
     no_key = (deleted & row.keyless(), F.lit("a delete without the values of its key"))
-    return shaped(frame, row, deleted, weight, (unknown, no_key), order, raw)
+    changes = shape(row, deleted, weight, (unknown, no_key), order, raw, streaming=frame.isStreaming)
+    return lambda rows: changes(rows.filter(counts))
 
 
 def _order(spec: SourceSpec, columns: Columns, frame: DataFrame) -> tuple[Column, Sequence[Bad]]:

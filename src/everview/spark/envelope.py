@@ -15,9 +15,10 @@ from everview.spark.shaping import (
     UPDATES,
     Bad,
     RowColumns,
+    Shape,
     column_of,
     either,
-    shaped,
+    shape,
     sortable,
     unknown_operation,
 )
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
-    """The changes of a frame of events: an event makes none (a tombstone), one, or two."""
+def shape_of_events(frame: DataFrame, spec: SourceSpec) -> Shape:
+    """What makes changes of a frame of events: an event makes none (a tombstone), one, or two."""
     columns = columns_of(spec.name, frame.schema)
     beside = event_columns(columns, spec.envelope)
     sides = {side: _nullable(inside(beside[side].dataType)) for side in ("before", "after")}
@@ -46,11 +47,11 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     tombstone = event("op").isNull() & event("before").isNull() & event("after").isNull()
     if spec.corrupt is not None:
         tombstone = tombstone & column_of(spec.corrupt).isNull()
-    parted = frame.filter(~tombstone).select(
+    parts = [
         F.struct(*map(column_of, columns)).alias("_original"),
         order.alias("_order"),
         F.explode(F.filter(F.array(*rows), lambda change: change.isNotNull())).alias("_change"),
-    )
+    ]
     change = F.col("_change")
     corrupt = None if spec.corrupt is None else F.col("_original").getField(spec.corrupt)
     row = RowColumns(spec, sides["after"], lambda name: F.col("_change.row").getField(name), corrupt)
@@ -61,7 +62,8 @@ def from_envelope(frame: DataFrame, spec: SourceSpec) -> DataFrame:
         place = (F.col("_order"), ((F.col("_order").isNull(), why),))
     deleted = change.getField("deleted") if spec.keyed else None
     raw = F.to_json(F.col("_original"))
-    return shaped(parted, row, deleted, change.getField("weight"), (problem,), place, raw)
+    changes = shape(row, deleted, change.getField("weight"), (problem,), place, raw, streaming=frame.isStreaming)
+    return lambda events: changes(events.filter(~tombstone).select(*parts))
 
 
 def _nullable(columns: Columns) -> Columns:

@@ -98,12 +98,14 @@ class PipelineEpochs:
         number: int,
         edits: Edits,
     ) -> None:
-        """Run the epoch of files that a loop of our own has found; ``edits`` say in its commit which ones."""
+        """Run the epoch of files that a loop of our own has found, from the frames of their changes.
+
+        ``edits`` say in its commit which files these are.
+        """
         if self._sources.follows_clock(self._offsets(engine)):
             self._tick(engine)
-        arriving = [normalized(frame, spec) for frame, spec in zip(frames, specs, strict=True)]
         with engine.committing(edits):
-            self._run(engine, self._in_time(engine, Arrival.of(specs, arriving)), offsets, number)
+            self._run(engine, self._in_time(engine, Arrival.of(specs, frames)), offsets, number)
         self.recompute(engine, number)
 
     def recompute(self, engine: Engine, batch: int | None) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
@@ -31,9 +33,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("everview.spark")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./-]*")  # what a URL has as it is
+# The names of files that Spark passes over, and of those that it does not although they look alike.
+HIDDEN: Final = ("_", ".")
+COPYING: Final = "._COPYING_"
+SHOWN: Final = ("_metadata", "_common_metadata")
 CORRUPT: Final = "_corrupt_record"  # the column of text that could not be read, as Spark calls it
 TEXTS: Final = ("json", "csv", "xml")  # formats whose text may be unreadable
 OWN_SCHEMA: Final = (DELTA,)  # formats that know their columns, and take no others
+CHOOSING: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter")  # options: which files
 _NAMED: Final = "columnNameOfCorruptRecord"
 
 
@@ -80,7 +88,10 @@ class PathFrame:
 
     def listed(self, spark: SparkSession) -> list[str]:
         """The URLs of the files that are there now, as Spark finds them."""
-        return sorted(replace(self, stream=False).read(spark).inputFiles())
+        chosen = is_pattern(self.path) or any(option.lower() in CHOOSING for option in self.options)
+        local = None if chosen or is_connect(spark) else local_path(self.path)
+        plain = None if local is None else plain_files(local)
+        return sorted(replace(self, stream=False).read(spark).inputFiles() if plain is None else plain)
 
     def of_files(self, spark: SparkSession, files: Sequence[str], schema: st.StructType) -> DataFrame:
         """The rows of some of the files, with the columns of the stream's frame; as Spark reads a micro-batch."""
@@ -104,6 +115,21 @@ def _url(path: str) -> str:
     """A path with a scheme, so that Spark's default filesystem does not matter."""
     local = local_path(path)
     return path if local is None else f"file://{local.absolute()}"
+
+
+def plain_files(folder: Path) -> list[str] | None:
+    """The URLs of a local folder's files, as Spark's reader would list them, which takes longer than a small epoch.
+
+    None if it is for Spark to say: what is in folders of a folder, and how unusual names are written.
+    """
+    where = folder.as_posix()
+    if _PLAIN.fullmatch(where) is None or ".." in folder.parts or not folder.name or not folder.is_dir():
+        return None
+    with os.scandir(folder) as entries:
+        found = [entry.name if entry.is_file() else "/" for entry in entries]
+    if any(_PLAIN.fullmatch(name) is None or name == "/" or name.startswith(SHOWN) for name in found):
+        return None
+    return [f"file://{where}/{name}" for name in found if not (name.startswith(HIDDEN) or name.endswith(COPYING))]
 
 
 def modified(spark: SparkSession, url: str) -> int:

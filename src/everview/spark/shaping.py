@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Bad = tuple["Column", "Column"]  # when a row is bad, and why
+Shape = Callable[["DataFrame"], "DataFrame"]  # what makes changes of the rows of frames that have the same columns
 LATE: Final = "it came after the watermark had passed it"  # the reason of a row that breaks a source's promise
 UNREADABLE: Final = "text that cannot be read"  # the reason of a row that is no row
 
@@ -107,29 +108,31 @@ def either(a: Column, b: Column) -> Column:
     return a | b
 
 
-def shaped(
-    frame: DataFrame,
+def shape(
     row: RowColumns,
     deleted: Column | None,
     weight: Column,
     bad: Sequence[Bad],
     order: tuple[Column, Sequence[Bad]],
     raw: Column,
-) -> DataFrame:
-    """The changes of rows: their values and weights, and the reasons of bad ones."""
+    *,
+    streaming: bool,
+) -> Shape:
+    """What makes changes of rows: their values and weights, and the reasons of bad ones."""
     place, disorder = order
     if row.corrupt is not None:
         first, raw = unreadable(row.corrupt, raw)
         bad = (first, *bad)
     reason = _reason([*bad, *row.faults(deleted), *disorder])
-    return frame.select(
+    columns = [
         *(row.value(field, deleted).alias(field.name) for field in row.spec.schema.fields),
         weight.cast("bigint").alias("_weight"),
         place.cast("bigint").alias("_order"),
-        _arrival(row.spec.keyed and not frame.isStreaming).alias("_arrival"),
+        _arrival(row.spec.keyed and not streaming).alias("_arrival"),
         reason.alias("_reason"),
         F.when(reason.isNotNull(), raw).alias("_raw"),
-    )
+    ]
+    return lambda frame: frame.select(*columns)
 
 
 def _arrival(numbered: bool) -> Column:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -18,16 +19,19 @@ from everview.process import ProcessLock
 from everview.runtimes.spark.engine import Engine
 from everview.runtimes.spark.seen_files import SeenFiles
 from everview.spark.bound import OWN, BoundSource, BoundSources
+from everview.spark.changes import shape_of
 from everview.spark.epochs import PipelineEpochs
 from everview.spark.failures import told
 from everview.spark.followers import StreamFollower
 from everview.spark.lateness import micros_of
 from everview.spark.paths import PathFrame, modified
 from everview.spark.position import Position
+from everview.spark.shaping import Shape
 from everview.spark.state import PipelineState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 POLLING: Final = 0.1  # seconds between two looks at the folders, where no trigger says how many
 TRIGGERS: Final = ("processingTime", "availableNow", "once")
@@ -60,6 +64,7 @@ class FollowedFiles:
                 raise PipelineError(f"source {name}: only Spark has the option {option}", hint="leave it out")
         self.spec, self._files, self._frame = bound.spec, files, bound.frame
         self.at_once = int(options[AT_ONCE]) if AT_ONCE in options else None  # files of one epoch
+        self._shape: Shape | None = None  # making it asks Spark hundreds of times, and it is that of all files
 
     def listed(self) -> list[str]:
         """The files that are there now."""
@@ -72,8 +77,15 @@ class FollowedFiles:
         return sorted(files, key=lambda file: (modified(self._frame.sparkSession, file), file))
 
     def frame(self, files: Sequence[str]) -> DataFrame:
-        """The rows of some files, with the columns of the stream."""
-        return self._files.of_files(self._frame.sparkSession, files, self._frame.schema)
+        """The changes in some files."""
+        rows = self._files.of_files(self._frame.sparkSession, files, self._columns)
+        if self._shape is None:
+            self._shape = shape_of(rows, self.spec)
+        return self._shape(rows)
+
+    @cached_property
+    def _columns(self) -> StructType:
+        return self._frame.schema
 
 
 NewFiles = dict[str, list[str]]  # by source

@@ -54,7 +54,10 @@ class Arrival:
     @classmethod
     def in_one(cls, specs: Sequence[SourceSpec], together: DataFrame) -> Arrival:
         """The input that comes as one frame of `combined`."""
-        frames = lambda: [only(together, place) for place in range(len(specs))]  # noqa: E731
+
+        def frames() -> list[DataFrame]:
+            return [only(together, place) for place in range(len(specs))]
+
         return cls(specs, frames, lambda: together, is_combined=True)
 
     @cached_property

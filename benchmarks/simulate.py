@@ -32,15 +32,15 @@ RESULTS = Path(__file__).with_name("results") / "results.json"
 class Measured:
     """Constants measured here. The Spark benchmark's run over 1,000,000 rows gives most of them."""
 
-    bookkeeping: float = 0.29  # seconds that Spark takes around a micro-batch: finding what is new, planning, two logs
-    fetch: tuple[float, float] = (0.075, 1.34e-6)  # seconds an epoch and a change, to the driver
-    tick: tuple[float, float] = (0.011, 0.97e-6)  # on the driver
-    commit: tuple[float, float] = (0.008, 1.3e-6)  # on the driver
-    sinks: tuple[float, float] = (0.005, 0.0)
+    bookkeeping: float = 0.1  # seconds that Spark takes around a micro-batch: finding what is new, planning, two logs
+    fetch: tuple[float, float] = (0.046, 1.08e-6)  # seconds an epoch and a change, to the driver
+    tick: tuple[float, float] = (0.0043, 0.61e-6)  # on the driver
+    commit: tuple[float, float] = (0.0026, 1.5e-6)  # on the driver
+    sinks: tuple[float, float] = (0.003, 0.0)
     job: float = 0.25  # seconds of a Spark job with one exchange and a Python stage before it does anything
     exchange: float = 0.1  # seconds of each further exchange
-    change: float = 3.9e-6  # core seconds of a change in a tick by tasks: 512,000 a second on two cores
-    load: float = 2.75e-6  # core seconds of a row in a first load of three views: 27.5 for 10 million
+    change: float = 0.87e-6  # core seconds of a change in a tick by tasks: 2,300,000 a second on two cores
+    load: float = 1.93e-6  # core seconds of a row in a first load of three views: 38.6 for 20 million
     row: float = 122.0  # bytes of state in words for each row of the sources, three views; a third of that is stored
     word_rows: float = 16e6  # rows a second and core that a merge reads and writes
     entry: float = 85.0  # bytes of a slice in a manifest and in a log; see `measured_store`

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,8 +61,10 @@ def recovered(path: Path) -> list[int]:
 @pytest.mark.slow
 def test_killed_before_any_operation(tmp_path: Path) -> None:
     """In a process that has little memory: forking this one takes longer than what the child does."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        process.submit(kill_before_each, tmp_path).result()
+    program = f"from pathlib import Path; import {__name__} as tests; tests.kill_before_each(Path({str(tmp_path)!r}))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def kill_before_each(scratch: Path) -> None:

@@ -16,7 +16,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How often memory is given back, as the length of a list; with bounds that a test reaches soon."""
     given: list[int] = []
     monkeypatch.setattr(freed, "MUCH", 40_000)
-    monkeypatch.setattr(freed, "EPOCHS", freed.Epochs(lambda: given.append(1)))
+    monkeypatch.setattr(freed, "LARGE_EPOCHS", freed.LargeEpochs(lambda: given.append(1)))
     return given
 
 

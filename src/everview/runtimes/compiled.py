@@ -442,7 +442,7 @@ class Compiled:
         pages.appended(self._ahead.tend([trace for trace in traces if trace.past.is_full]))
         self._owing.become(traces)
         self._tending = False
-        freed.EPOCHS.over()
+        freed.LARGE_EPOCHS.over()
 
     def _piece(self, first: int, last: int) -> CompiledPiece:
         """Some stages as code."""

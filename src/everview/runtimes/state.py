@@ -153,7 +153,7 @@ class ProgramState:
                 if trace.current:
                     trace.close()
             self._pushed = False
-            freed.EPOCHS.over()
+            freed.LARGE_EPOCHS.over()
 
     def references(self) -> dict[int, Matrix]:
         """The dictionary codes that any row refers to, by kind."""

@@ -31,13 +31,13 @@ def _trim() -> Callable[[int], Any] | None:
         return None
 
 
-class Epochs:
+class LargeEpochs:
     """When to give memory back: after a large epoch at once, but after other large ones only when a small one follows.
 
     A series of loads uses the same blocks again and again, and touching a page anew takes longer than filling it.
 
     >>> given = []
-    >>> epochs = Epochs(lambda: given.append("all that is free"))
+    >>> epochs = LargeEpochs(lambda: given.append("all that is free"))
     >>> for rows in (MUCH, MUCH, 10):
     ...     epochs.appended(rows)
     ...     epochs.over()
@@ -67,4 +67,4 @@ class Epochs:
             self._gives_back()
 
 
-EPOCHS: Final = Epochs()  # of this process
+LARGE_EPOCHS: Final = LargeEpochs()  # of this process

@@ -98,7 +98,7 @@ def shortened(out: Matrix, rows: int) -> Matrix:
 
 def appended(rows: int) -> None:
     """Note that so many rows have been appended at once: after few, what waits to be used again is given back."""
-    freed.EPOCHS.appended(rows)
+    freed.LARGE_EPOCHS.appended(rows)
     if rows < MUCH:
         let_go()
     else:

@@ -133,3 +133,39 @@ def test_a_state_goes_on_as_it_was_begun(spark: SparkSession, tmp_path: Path, fi
             with pytest.raises(PipelineError, match="position"):
                 p.refresh()
             assert rows(p) == [(1, 10)]
+
+
+@pytest.mark.parametrize("place", ["driver", "cluster"])
+def test_every_style_of_change_in_epoch_after_epoch_of_one_loop(
+    spark: SparkSession, tmp_path: Path, place: str
+) -> None:
+    """Alone and together: what is made once for a source's files holds for all of them."""
+
+    def put(source: str, epoch: int, *lines: str) -> None:
+        (tmp_path / source).mkdir(exist_ok=True)
+        (tmp_path / "writing").write_text("\n".join(lines) + "\n")
+        (tmp_path / "writing").replace(tmp_path / source / f"{epoch}.json")
+
+    event = "op STRING, before STRUCT<k: BIGINT, v: BIGINT>, after STRUCT<k: BIGINT, v: BIGINT>"
+    with Pipeline(spark, tmp_path / "state", shards=2, place=place, positions="state") as p:
+        for name in ("latest", "cdc", "events"):
+            put(name, 0)
+        files = {"format": "json", "key": "k"}
+        p.source("latest", path=tmp_path / "latest", schema=SCHEMA, changes="upsert", **files).sink("all_latest")
+        p.source("cdc", path=tmp_path / "cdc", schema=f"{SCHEMA}, op STRING", changes="cdc", **files).sink("all_cdc")
+        p.source("events", path=tmp_path / "events", schema=event, changes="cdc", **files).sink("all_events")
+        query = p.start(trigger={"processingTime": "1 hour"})
+        for epoch in (1, 2, 3):
+            put("latest", epoch, f'{{"k": 1, "v": {epoch}}}', f'{{"k": {epoch + 1}, "v": 0}}', "no json")
+            query.processAllAvailable()
+            put("cdc", epoch, f'{{"k": {epoch}, "v": 5, "op": "c"}}', f'{{"k": {epoch - 1}, "v": 5, "op": "d"}}')
+            query.processAllAvailable()
+            put("latest", epoch + 10, f'{{"k": 9, "v": {epoch}}}')
+            put("events", epoch, json.dumps({"op": "c", "after": {"k": epoch, "v": 7}}), "{")
+            query.processAllAvailable()
+        assert rows(p, "all_latest") == [(1, 3), (2, 0), (3, 0), (4, 0), (9, 3)]
+        assert rows(p, "all_cdc") == [(3, 5)]
+        assert rows(p, "all_events") == [(1, 7), (2, 7), (3, 7)]
+        assert sorted(row.raw for row in p.quarantined().collect()) == ["no json"] * 3 + ["{"] * 3
+        p.stop()
+        assert p.verify()
